@@ -255,6 +255,20 @@ pub fn quoted(text: &str) -> String {
     format!("`{shown}{more}`")
 }
 
+/// `; did you mean `port`?` for the known text that is most similar, if one is similar at all.
+#[must_use]
+pub fn did_you_mean<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    const SIMILAR: f64 = 0.85;
+    let similar = known
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(unknown, known), known))
+        .filter(|(similarity, _)| *similarity >= SIMILAR)
+        .max_by(|(one, _), (other, _)| one.total_cmp(other));
+    similar.map_or_else(String::new, |(_, known)| {
+        format!("; did you mean {}?", quoted(known))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

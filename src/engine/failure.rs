@@ -2,6 +2,7 @@
 
 use crate::blob;
 use crate::error::{Code, Error};
+use crate::limits;
 use crate::sandbox;
 use crate::store;
 
@@ -34,13 +35,17 @@ pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
 pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
     let message = error.to_string();
     match error {
-        sandbox::Error::Unavailable(_) | sandbox::Error::Image(_) | sandbox::Error::ImageMissing(_) => {
+        sandbox::Error::Image(_) | sandbox::Error::ImageMissing(_) => {
             Error::new(Code::SandboxUnavailable, message)
+        }
+        sandbox::Error::Unavailable(_) => {
+            Error::new(Code::SandboxUnavailable, message).with_retry_after(limits::SANDBOX_RETRY_AFTER)
         }
         sandbox::Error::Engine { .. } => Error::new(
             Code::SandboxUnavailable,
             format!("{message}; the server's log has its response"),
         )
+        .with_retry_after(limits::SANDBOX_RETRY_AFTER)
         .with_source(error),
     }
 }

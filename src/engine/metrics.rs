@@ -60,7 +60,7 @@ impl Engine {
 pub(super) fn fault_of(report: Result<&Report, ()>) -> Option<&'static str> {
     match report.map(|report| &report.end) {
         Err(()) => Some(telemetry::NO_SANDBOX),
-        Ok(Completion::Lost(_) | Completion::NotStored) => Some(telemetry::LOST),
+        Ok(Completion::Lost(_) | Completion::EngineLost(_) | Completion::NotStored) => Some(telemetry::LOST),
         Ok(Completion::NotStarted(_)) => Some(telemetry::NOT_STARTED),
         Ok(_) => None,
     }

@@ -12,6 +12,7 @@ mod failure;
 mod keys;
 mod maintenance;
 mod metrics;
+mod missing_package;
 mod mounts;
 mod outcome;
 mod plan;

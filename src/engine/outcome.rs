@@ -1,5 +1,6 @@
 //! Outcomes of executions.
 
+use crate::engine::missing_package::missing_package;
 use crate::engine::{clock, failure};
 use crate::error::{Code, Error};
 use crate::execution::{self, Failure, NewExecution, Outcome, Status, Timings, milliseconds};
@@ -105,6 +106,14 @@ pub(super) fn name_cuts(mut outcome: Outcome, new: &NewExecution) -> Outcome {
     outcome
 }
 
+fn what_was_printed(report: &Report) -> &'static str {
+    match (&report.logs.stderr[..], &report.logs.stdout[..]) {
+        ([], []) => "stdout and stderr are empty",
+        ([], _) => "see its stdout",
+        (_, _) => "see its stderr",
+    }
+}
+
 /// The status, and the failure if it is not `success`.
 fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<Failure>) {
     let granted = &job.sandbox.limits;
@@ -124,11 +133,7 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
             return (Status::Failed, report.shown.raised.clone().map(Failure::from));
         }
         (Completion::Exited(code), _) => {
-            let said = match (&report.logs.stderr[..], &report.logs.stdout[..]) {
-                ([], []) => "stdout and stderr are empty",
-                ([], _) => "see its stdout",
-                (_, _) => "see its stderr",
-            };
+            let said = what_was_printed(report);
             let message = format!("the program exited with code {code}; {said}");
             (Status::Failed, "exit_code", message)
         }
@@ -159,11 +164,13 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
             "storage_full",
             failure::storage_full().to_string(),
         ),
+        (Completion::EngineLost(reason), _) => (Status::Failed, "sandbox_unavailable", reason.clone()),
         (Completion::Lost(reason), _) => (Status::Interrupted, "sandbox_lost", reason.clone()),
     };
     let code = code.to_owned();
     // P9: truncation is reported; a lost sandbox has a failure of its own.
-    let message = if report.complete || matches!(report.end, Completion::Lost(_)) {
+    let message = if report.complete || matches!(report.end, Completion::Lost(_) | Completion::EngineLost(_))
+    {
         message
     } else {
         format!("{message}; its results are incomplete")
@@ -179,8 +186,27 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
     )
 }
 
+/// Says how to get the package that a program lacked.
+fn name_missing_package(failure: Failure, report: &Report, job: &Job) -> Failure {
+    let Some(package) = missing_package(&failure, &report.logs.stderr) else {
+        return failure;
+    };
+    let declare = match job.sandbox.skill {
+        Some(_) => format!("declare {package} in the skill's package list, or "),
+        None => String::new(),
+    };
+    Failure {
+        message: format!(
+            "{}; {declare}add it with `--requirement {package}` (`requirements` of a request)",
+            failure.message
+        ),
+        ..failure
+    }
+}
+
 pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = classify(&report, job, shutting_down);
+    let error = error.map(|failure| name_missing_package(failure, &report, job));
     let exit_code = if let Completion::Exited(code) = report.end {
         Some(code)
     } else {

@@ -137,8 +137,7 @@ impl PlannedRun {
     /// A client follows from the start: what Python prints leaves it with each line, not when 8 KiB are there.
     pub(super) fn follow(&mut self, watcher: Option<Watcher>) {
         if watcher.is_some() && self.watcher.is_none() {
-            let variable = (sandbox::UNBUFFERED.to_owned(), "1".to_owned());
-            self.job.program.env.extend([variable]);
+            self.job.program.env.prefix("PYTHONPATH", sandbox::FOLLOWED);
         }
         self.watcher = watcher;
     }
@@ -231,8 +230,7 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
 fn workdir(target: &Target, spec: &RunSpec, manifest: &Manifest) -> Result<Workdir, Error> {
     match (target.is_script(), spec.workdir) {
         (true, Some(asked)) => Ok(asked),
-        // A folder for results is nothing to work on.
-        (true, None) if spec.files.iter().all(|file| file.folder().is_some()) => Ok(Workdir::Skill),
+        (true, None) if spec.files.is_empty() => Ok(Workdir::Skill),
         (true, None) | (false, None | Some(Workdir::Request)) => Ok(Workdir::Request),
         (false, Some(Workdir::Skill)) => Err(Error::invalid(format!(
             "workdir: `skill` is for a `script`; the skill's own program finds its files in /skills/{}",

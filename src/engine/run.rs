@@ -221,7 +221,9 @@ impl Runs<'_> {
             gone,
         };
         self.engine.packages().add(&mut planned, &choice, waiting).await?;
-        let watcher = planned.watcher.take();
+        let watcher = planned.watcher.take().filter(|watcher| !watcher.is_closed());
+        // Nobody knows of it yet: neither a stream of events nor an idempotency key.
+        let is_unknown = watcher.is_none() && planned.recorded == RecordedState::Nothing;
         let planned = planned;
         let new = planned.new_execution(self.engine, Some(&choice));
         registration.set_running();
@@ -237,7 +239,7 @@ impl Runs<'_> {
             let is_running = recorded
                 .set_running(&self.engine.store, new.clone(), on_visible)
                 .await?;
-            if is_running && let Some(watcher) = watcher.filter(|watcher| !watcher.is_closed()) {
+            if is_running && let Some(watcher) = watcher {
                 let _ = watcher.send(self.engine.executions().follow_here(registration));
             }
             Ok::<_, Error>(is_running)
@@ -255,6 +257,13 @@ impl Runs<'_> {
             return self.engine.executions().get(&planned.tenant, new.id).await;
         }
         self.engine.count_failure(fault);
+        let outcome = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) if is_unknown && self.engine.store.withdraw(&new.tenant, new.id).await? => {
+                return Err(error);
+            }
+            Err(error) => failed(&error),
+        };
         let outcome = planned.schemas.check_output(outcome).await;
         let timings = Timings {
             queue_ms,
@@ -277,14 +286,15 @@ impl Runs<'_> {
         }
     }
 
-    /// Runs the job and stores its artifacts. Failures become outcomes; a sandbox failure to count is returned, too.
+    /// Runs the job and stores its artifacts. Failures become outcomes, except that of a sandbox whose program never
+    /// started; a sandbox failure to count is returned, too.
     async fn run_in_sandbox(
         self,
         planned: &PlannedRun,
         choice: &BackendChoice,
         registration: &Registration,
         start: oneshot::Receiver<()>,
-    ) -> (Outcome, Option<&'static str>) {
+    ) -> (Result<Outcome, Error>, Option<&'static str>) {
         let (tenant, job) = (&planned.tenant, &planned.job);
         let tar = || ArtifactTar::create_in(&self.engine.settings.tmp_dir);
         let (mut artifacts, mut blobs) = (tar(), tar());
@@ -301,7 +311,7 @@ impl Runs<'_> {
             Ok(report) => report,
             Err(error) => {
                 tracing::error!(execution.id = %job.program.execution, ?error, "No sandbox for execution {}", job.program.execution);
-                return (failed(&failure::of_sandbox(error)), fault);
+                return (Err(failure::of_sandbox(error)), fault);
             }
         };
         let shutting_down = self.engine.running.is_stopping();
@@ -321,7 +331,7 @@ impl Runs<'_> {
                 without_artifacts(outcome, &error)
             }
         };
-        (outcome, fault)
+        (Ok(outcome), fault)
     }
 
     async fn store_artifacts(

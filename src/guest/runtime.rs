@@ -19,10 +19,11 @@ const FOLDER: &str = "/sandbox/runtime";
 const LOG: &str = "/sandbox/log";
 
 /// All folders by their path below [`FOLDER`], itself first.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 9] = [
     "",
     "_skillbox",
     "bin",
+    "followed",
     "node_modules",
     "node_modules/runtime",
     "runtime",
@@ -44,6 +45,7 @@ const FILES: &[(&str, &str)] = &[
     ("_skillbox/main.mjs", include_str!("runtime/main.mjs")),
     ("_skillbox/adapted.mjs", include_str!("runtime/adapted.mjs")),
     ("_skillbox/resolve.mjs", include_str!("runtime/resolve.mjs")),
+    ("followed/sitecustomize.py", include_str!("runtime/followed.py")),
     (
         "node_modules/runtime/index.js",
         include_str!("runtime/runtime.cjs"),

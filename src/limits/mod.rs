@@ -336,6 +336,8 @@ pub const IDLE_CPU_MAX: Duration = Duration::from_millis(100);
 pub const REGISTERING_MAX: Duration = Duration::from_secs(3600);
 /// Executions deleted per query of retention.
 pub const EXPIRED_PER_QUERY: u32 = 1000;
+/// Maximum time of a round of maintenance for deleting executions beyond retention.
+pub const RETENTION_ROUND_MAX: Duration = Duration::from_secs(10);
 /// Archives unpacked concurrently; each may write [`UNPACKED_BYTES_MAX`].
 pub const UNPACKING_MAX: usize = 4;
 /// Longer than any execution, including its wait: an unpacked skill used within this time may be in use.
@@ -344,8 +346,8 @@ pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
 pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Age at which a container that was never started is removed.
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
-/// Idle time after which a volume container is removed.
-pub const VOLUME_CONTAINER_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Idle time after which a volume container is removed. Until then the engine does not remove its image either.
+pub const VOLUME_CONTAINER_IDLE_MAX: Duration = Duration::from_secs(3600);
 /// Volume containers per engine; the least recently used ones are evicted.
 pub const VOLUME_CONTAINERS_MAX: usize = 256;
 /// Maximum clock difference of servers that share an engine: earlier, no sandbox counts as expired.
@@ -420,6 +422,8 @@ pub const ANSWER_BYTES_MAX: u64 = 64 * MIB;
 pub const ROWS_LISTED_MAX: usize = 10_000;
 /// Rows among which the command line looks for an id by its beginning or end.
 pub const ID_SEARCH_ROWS: usize = 1_000;
+/// Versions that the command line names when one does not exist.
+pub const SUGGESTED_VERSIONS: usize = 5;
 /// Digits of such a beginning or end.
 pub const ID_PART_DIGITS_MIN: usize = 4;
 /// Digits of an id in a table on a terminal.

@@ -18,6 +18,8 @@ pub const SUBMISSIONS_AT_ONCE: usize = 2;
 pub const YIELD_MAX: Duration = Duration::from_millis(25);
 /// `Retry-After` of a full queue.
 pub const QUEUE_RETRY_AFTER: Duration = Duration::from_secs(5);
+/// `Retry-After` while no sandbox can be made: a container engine restarts in about this time.
+pub const SANDBOX_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Lifetime of an `Idempotency-Key`.
 pub const IDEMPOTENCY_KEY_LIFE: Duration = Duration::from_secs(24 * 3600);
 /// Maximum wait for an end per request.

@@ -11,6 +11,13 @@ impl Environment {
         &self.0
     }
 
+    /// Puts `prefix` before the value of a variable, if it is set.
+    pub fn prefix(&mut self, name: &str, prefix: &str) {
+        for (_, value) in self.0.iter_mut().filter(|(other, _)| other == name) {
+            value.insert_str(0, prefix);
+        }
+    }
+
     pub fn extend(&mut self, variables: impl IntoIterator<Item = (String, String)>) {
         self.0.extend(variables);
     }

@@ -33,8 +33,8 @@ pub struct SandboxSpec {
     pub limits: ResourceLimits,
 }
 
-/// The variable that makes Python write each line at once. Read at its start, so our start-up code does it in a warm one.
-pub const UNBUFFERED: &str = "PYTHONUNBUFFERED";
+/// Before the folders of `PYTHONPATH`, it makes Python send each printed line at once: `guest/runtime/followed.py`.
+pub const FOLLOWED: &str = "/sandbox/runtime/followed:";
 
 /// The part of a job that is sent to the guest and is never in a warm sandbox.
 #[derive(Debug)]

@@ -35,8 +35,8 @@ pub use egress::{Egress, Tunnel};
 pub use environment::Environment;
 pub use input::{InputBlob, InputFile};
 pub use job::{
-    Collect, Dependencies, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles,
-    UNBUFFERED, Urgency,
+    Collect, Dependencies, FOLLOWED, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles,
+    Urgency,
 };
 #[cfg(feature = "testing")]
 pub use scripted::Script;
@@ -56,6 +56,8 @@ pub enum Completion {
     NotStarted(String),
     /// The sandbox ended before it reported, for this reason.
     Lost(String),
+    /// The sandbox ended because its engine did, for this reason.
+    EngineLost(String),
     /// The host could not store what the program produced.
     NotStored,
 }

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use crate::execution::ResourceLimits;
 use crate::ids::Digest;
 use crate::limits;
-use crate::sandbox::job::UNBUFFERED;
+use crate::sandbox::job::FOLLOWED;
 use crate::sandbox::{Dependencies, Environment, Job, JobKind, SandboxSpec, SkillFiles};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,7 +57,9 @@ impl WarmKey {
 
     /// Variables of the pre-started interpreter.
     pub(super) fn env(&self, job: &Job) -> Vec<(String, String)> {
-        start_up(self.arguments, &job.program.env).cloned().collect()
+        start_up(self.arguments, &job.program.env)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect()
     }
 }
 
@@ -89,15 +91,15 @@ const START_UP_VARIABLES: [&str; 7] = [
 ];
 const START_UP_PREFIXES: [&str; 6] = ["PYTHON", "NODE_", "LC_", "LD_", "MALLOC_", "GLIBC_"];
 
-fn start_up(arguments: usize, env: &Environment) -> impl Iterator<Item = &(String, String)> {
+fn start_up(arguments: usize, env: &Environment) -> impl Iterator<Item = (&str, &str)> {
     let is_read = |name: &str| {
-        let is_named = START_UP_VARIABLES.contains(&name);
-        let has_prefix = START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
-        // One interpreter waits for runs that are followed and for those that are not.
-        (is_named || has_prefix) && name != UNBUFFERED
+        START_UP_VARIABLES.contains(&name) || START_UP_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
     };
     let variables = env.variables().iter();
-    variables.filter(move |(name, _)| arguments > 0 && is_read(name))
+    // One interpreter waits for runs that a client follows and for those that none follows.
+    variables
+        .filter(move |(name, _)| arguments > 0 && is_read(name))
+        .map(|(name, value)| (name.as_str(), value.strip_prefix(FOLLOWED).unwrap_or(value)))
 }
 
 /// Hashes each field with its length, so that adjacent fields cannot be confused.

@@ -33,6 +33,8 @@ acts! {
         /// Inserts an execution as running. Durable when this returns. `on_visible` is called as soon as every reader sees the row,
         /// also if this process is killed; a power failure until this returns may lose it.
         async fn insert_running(&self, execution: NewExecution, on_visible: impl FnOnce() + Send) -> Result<(), Error>;
+        /// Deletes a running execution whose program never started; `false` if it has ended meanwhile.
+        async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error>;
         /// Records the outcome of a running execution; `false`, and no change, if it has one already.
         async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
         async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;

@@ -99,14 +99,13 @@ async fn installs_and_imports_requirements_of_skill() {
     let Some(world) = world().await else { return };
     let program =
         "import six, rich, idna\nseen = [six.__file__, six.__cached__, idna.__version__, six.__version__]\n";
-    let program = format!("# /// script\n# dependencies = ['rich']\n# ///\n{program}");
     let list = [
-        ("requirements.txt", "# helpers\n-r more/base.txt\n"),
+        ("requirements.txt", "# helpers\nrich\n-r more/base.txt\n"),
         ("more/base.txt", "six\n-c ../limits.txt\n--pre\n"),
         ("limits.txt", "six==1.16.0\nabsent-and-not-asked-for==1\n"),
     ];
-    // All three places where packages are asked for.
-    let Some(outcome) = ended(&world, python(&program, &list), asking(&["idna==3.10"])).await else {
+    // Both the skill and the request ask for packages.
+    let Some(outcome) = ended(&world, python(program, &list), asking(&["idna==3.10"])).await else {
         return;
     };
     let seen = output(&outcome);

@@ -34,6 +34,8 @@ mod http;
 mod images;
 mod index;
 mod lifecycle;
+#[cfg(unix)]
+mod lost_engine;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;

@@ -39,7 +39,9 @@ impl InstallationCheck<'_> {
             Completion::OutOfMemory => self.out_of_memory(),
             Completion::Exited(code) => self.last_lines(*code),
             Completion::TimedOut => format!("it took longer than {} s", self.granted.timeout.as_secs()),
-            Completion::NotStarted(reason) | Completion::Lost(reason) => reason.clone(),
+            Completion::NotStarted(reason) | Completion::Lost(reason) | Completion::EngineLost(reason) => {
+                reason.clone()
+            }
             Completion::Signaled(signal) => format!("the installer was ended by signal {signal}"),
             Completion::NotStored => return Err(crate::engine::failure::storage_full()),
             Completion::Cancelled => return Err(caller_disconnected()),

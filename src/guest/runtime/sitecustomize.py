@@ -9,6 +9,8 @@ SHIMS = "/sandbox/runtime/_skillbox"
 CALLS = SHIMS + "/main.py"
 # Folders that are filled when there is a program.
 LATE = ("/workspace", "/sandbox/skills/")
+# Before the program's path if a client follows: see followed.py.
+FOLLOWED = "/sandbox/runtime/followed:"
 # Names what else will be on the path.
 LATER = "/sandbox/.path"
 
@@ -71,7 +73,7 @@ def put_in_place(texts):
     # In their order, and not each taken out of the process before.
     os.environ._data.clear()
     os.environ.update(given)
-    if "PYTHONUNBUFFERED" in given:
+    if given.get("PYTHONPATH", "").startswith(FOLLOWED) and sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)
 
 

@@ -82,6 +82,9 @@ impl Container {
         }
         tracing::warn!(container.id = %self.id, hello = guest_report.hello, said = %diagnostics.text(), "Sandbox ended without a report");
         if guest_report.hello {
+            if let Err(error) = self.connection.ping().await {
+                return Ok(Completion::EngineLost(format!("the sandbox was lost: {error}")));
+            }
             Ok(Completion::Lost("the sandbox ended before it could report; it was removed from outside, or the engine restarted".to_owned()))
         } else {
             Err(Error::Unavailable(format!(

@@ -259,21 +259,21 @@ impl Backend for Docker {
             .map(drop)
     }
 
-    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error> {
+    async fn run(&self, job: &Job, mut context: RunContext<'_>) -> Result<Report, Error> {
         let requested_at = Instant::now();
         let key = WarmKey::of(job);
-        let warm = key.and_then(|key| self.warm.checkout::<ContainerFactory>(key));
+        let warm = match key.and_then(|key| self.warm.checkout::<ContainerFactory>(key)) {
+            Some(ready) => run_warm(ready, job, &mut context).await,
+            None => None,
+        };
         let (guest_report, container, diagnostics) = match warm {
-            Some(ready) => {
-                let guest_report = protocol::drive(ready.guest, job, context).await;
-                (guest_report, ready.container, ready.diagnostics)
-            }
+            Some(ran) => ran,
             None => {
                 let ready = self
                     .factory
                     .create_attached(&job.sandbox, job.program.execution)
                     .await?;
-                let driving = protocol::drive(ready.guest, job, context);
+                let driving = protocol::drive(ready.guest, job, &mut context);
                 let guest_report = start_and_drive(&ready.container, driving).await?;
                 (guest_report, ready.container, ready.diagnostics)
             }
@@ -313,6 +313,21 @@ impl Backend for Docker {
     async fn drain(&self) {
         self.warm.drain(Some(&self.factory)).await;
     }
+}
+
+/// `None` if the container ended before its program could start: it may have been removed from outside.
+async fn run_warm(
+    ready: AttachedContainer,
+    job: &Job,
+    context: &mut RunContext<'_>,
+) -> Option<(GuestReport, Container, Diagnostics)> {
+    let guest_report = protocol::drive(ready.guest, job, context).await;
+    if guest_report.is_stillborn() {
+        tracing::warn!(execution = %job.program.execution, "A warm container ended before its program; starting another");
+        ready.container.remove_in_background();
+        return None;
+    }
+    Some((guest_report, ready.container, ready.diagnostics))
 }
 
 /// Starts the container while already receiving, because the guest may send before the engine answers the start.

@@ -377,27 +377,21 @@ impl Backend for Native {
         self.test_host().await
     }
 
-    async fn run(&self, job: &Job, context: RunContext<'_>) -> Result<Report, Error> {
+    async fn run(&self, job: &Job, mut context: RunContext<'_>) -> Result<Report, Error> {
         let requested_at = Instant::now();
         let key = WarmKey::of(job);
-        let PreparedSandbox {
-            guest,
-            diagnostics,
-            body,
-            used,
-        } = self.checkout_or_start(job, key).await?;
-        let watchdog = body
-            .without_cgroup()
-            .map(|body| Watchdog::start(body, &job.sandbox.limits, &self.background))
-            .transpose()
-            .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
-        let mut guest_report = protocol::drive(guest, job, context).await;
-        if let Some(cell) = body.cell() {
-            guest_report.usage = merge_usage(guest_report.usage, usage_since(used, cell.usage()));
-        }
-        if let Some(watchdog) = watchdog {
-            guest_report.apply_watchdog(watchdog.stop().await);
-        }
+        let ready = self.checkout_or_start(job, key).await?;
+        let (guest_report, body, diagnostics) = match self.drive(ready, job, &mut context).await? {
+            // Another one, cold: the warm one ended before its program could start.
+            (guest_report, body, _) if guest_report.warm && guest_report.is_stillborn() => {
+                tracing::warn!(execution = %job.program.execution, "A warm sandbox ended before its program; starting another");
+                body.tear_down_later(None);
+                let ready = self.checkout_or_start(job, None).await?;
+                self.drive(ready, job, &mut context).await?
+            }
+            driven => driven,
+        };
+        let mut guest_report = guest_report;
         let exit_description = match guest_report.end {
             None if !guest_report.not_stored => Some(body.exit_description().await),
             None | Some(_) => None,
@@ -429,6 +423,36 @@ impl Backend for Native {
 
     async fn drain(&self) {
         self.warm.drain(self.factory.get()).await;
+    }
+}
+
+impl Native {
+    /// Drives the job in a sandbox, and watches it if no cgroup does.
+    async fn drive(
+        &self,
+        ready: PreparedSandbox,
+        job: &Job,
+        context: &mut RunContext<'_>,
+    ) -> Result<(GuestReport, SandboxGuard, spawn::Diagnostics), Error> {
+        let PreparedSandbox {
+            guest,
+            diagnostics,
+            body,
+            used,
+        } = ready;
+        let watchdog = body
+            .without_cgroup()
+            .map(|body| Watchdog::start(body, &job.sandbox.limits, &self.background))
+            .transpose()
+            .map_err(|error| failed("watching a sandbox that has no cgroup", error))?;
+        let mut guest_report = protocol::drive(guest, job, context).await;
+        if let Some(cell) = body.cell() {
+            guest_report.usage = merge_usage(guest_report.usage, usage_since(used, cell.usage()));
+        }
+        if let Some(watchdog) = watchdog {
+            guest_report.apply_watchdog(watchdog.stop().await);
+        }
+        Ok((guest_report, body, diagnostics))
     }
 }
 

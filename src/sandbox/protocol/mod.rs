@@ -5,27 +5,29 @@ mod guest;
 mod half_closed;
 mod log_stream;
 mod results;
+mod start_command;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::execution::{CodeResults, FileEntry, Logs, Skipped, Stream, Transcript, Usage};
-use crate::guest::wire::{
-    self, Caps, Channel, Input, InputPlace, Link, ProgramEnd, Start, ToGuest, ToHost, Workspace,
-};
+use crate::guest::wire::{self, Channel, Input, InputPlace, Link, ProgramEnd, ToGuest, ToHost};
 use crate::limits;
-use crate::sandbox::{Collect, Egress, Job, JobKind, ProgramOutput, ProgramRun, RunContext};
+use crate::sandbox::{Egress, Job, ProgramOutput, ProgramRun, RunContext};
 use crate::secret::Mask;
 
 use blobs::Blobs;
 use guest::{PrintedStreams, Streams};
 use log_stream::{LogLineMasker, OutputMasker};
 use results::ResultReceiver;
+use start_command::{caps, collect_max, start_command};
 
 pub(super) use guest::Guest;
 
@@ -34,6 +36,8 @@ pub(super) use guest::Guest;
 pub(super) struct GuestReport {
     /// `None` if not reported.
     pub(super) end: Option<ProgramEnd>,
+    /// Whether the start signal came. Until then nothing was sent that starts the program.
+    pub(super) was_released: bool,
     pub(super) warm: bool,
     /// Whether the guest has sent anything.
     pub(super) hello: bool,
@@ -54,49 +58,15 @@ pub(super) struct GuestReport {
     pub(super) link: Option<Link>,
 }
 
-/// Limits on received data.
-fn caps(job: &Job) -> Caps {
-    let caps = Caps {
-        output_bytes: limits::OUTPUT_BYTES_MAX,
-        results_bytes: limits::RESULTS_BYTES_MAX,
-        log_bytes: limits::LOG_BYTES_MAX,
-        log_lines_bytes: limits::LOG_LINES_BYTES_MAX,
-        files: limits::FILES_MAX,
-        files_bytes: limits::FILES_BYTES_MAX,
-        files_depth: limits::FILES_DEPTH_MAX,
-        path_bytes: limits::FILE_PATH_BYTES_MAX,
-        paths_bytes: limits::FILE_PATHS_BYTES_MAX,
-        skipped_named: limits::SKIPPED_NAMED_MAX,
-        blobs: limits::OUTPUT_BLOBS_MAX,
-        blobs_bytes: limits::OUTPUT_BLOBS_BYTES_MAX,
-    };
-    match job.kind {
-        JobKind::Run => caps,
-        JobKind::Build { .. } => Caps {
-            files: limits::PACKAGES_FILES_MAX,
-            // As much as fits into the sandbox: the installer decides what it returns.
-            files_bytes: limits::PACKAGES_BYTES_MAX.min(job.sandbox.limits.sandbox_bytes),
-            path_bytes: limits::ARCHIVE_PATH_BYTES_MAX,
-            paths_bytes: limits::PACKAGES_PATHS_BYTES_MAX,
-            blobs: 0,
-            ..caps
-        },
-    }
-}
-
-fn collect_max(job: &Job) -> Duration {
-    match job.kind {
-        JobKind::Run => limits::COLLECT_MAX,
-        JobKind::Build { .. } => limits::PACKAGES_COLLECT_MAX,
-    }
-}
-
 /// Runs the job's program in the guest until it has ended, the connection is closed, or it is overdue. The caller
 /// destroys the sandbox in every case.
-pub(super) async fn drive(guest: Guest, job: &Job, context: RunContext<'_>) -> GuestReport {
+///
+/// If the sandbox ends before the start signal, another one can be driven with the same context.
+pub(super) async fn drive(guest: Guest, job: &Job, context: &mut RunContext<'_>) -> GuestReport {
     let Guest { mut link, streams } = guest;
     let mut report = GuestReport {
         end: None,
+        was_released: false,
         warm: streams.is_some(),
         hello: false,
         complete: false,
@@ -130,20 +100,14 @@ async fn drive_channels(
     link: &mut Link,
     warm: Option<Streams>,
     job: &Job,
-    context: RunContext<'_>,
+    context: &mut RunContext<'_>,
     report: &mut GuestReport,
 ) -> io::Result<()> {
-    let RunContext {
-        artifacts,
-        blobs: blobs_tar,
-        cancel,
-        start,
-        transcript,
-    } = context;
     let mut state = ProgramState {
         hello: warm.is_some(),
         ..ProgramState::default()
     };
+    let was_released = AtomicBool::new(false);
     let Streams {
         mut control,
         inputs,
@@ -167,13 +131,13 @@ async fn drive_channels(
     let mut lines = Vec::new();
     let mut collected = ResultReceiver {
         mask: &job.program.mask,
-        artifacts,
+        artifacts: &mut *context.artifacts,
         output,
         shown,
         files,
         skipped,
         skipped_total,
-        blobs: Blobs::into(blobs_tar, blobs),
+        blobs: Blobs::into(context.blobs, blobs),
         caps: caps(job),
         bytes: 0,
         paths_bytes: 0,
@@ -184,12 +148,16 @@ async fn drive_channels(
             // A guest without its inputs reports that; one that has ended may close before it has read all of them.
             let (_, printed, results) = tokio::join!(
                 send_inputs(inputs, &job.program),
-                receive_printed(printed, logs, &mut lines, transcript, &job.program.mask),
+                receive_printed(printed, logs, &mut lines, context.transcript, &job.program.mask),
                 collected.receive(results)
             );
-            printed.and(results)
+            match was_released.load(Ordering::Relaxed) {
+                true => printed.and(results),
+                false => Err(wire::invalid("the sandbox ended before its start")),
+            }
         };
-        let states = state.follow(&mut control, job, cancel, start);
+        let released = (&mut context.start).inspect(|_| was_released.store(true, Ordering::Relaxed));
+        let states = state.follow(&mut control, job, context.cancel.clone(), released);
         let both = join_both(streams, states, collect_max(job));
         let total =
             limits::SANDBOX_START_MAX + job.sandbox.limits.timeout + limits::KILL_GRACE + collect_max(job);
@@ -199,6 +167,7 @@ async fn drive_channels(
         }
     };
     report.not_stored = collected.not_stored;
+    report.was_released = was_released.into_inner();
     report.finish(state, &lines, result.is_ok());
     result
 }
@@ -260,6 +229,11 @@ async fn forward_egress(link: &mut Link, egress: Option<&Egress>) -> io::Result<
 }
 
 impl GuestReport {
+    /// The sandbox ended before its program could start: nothing was lost but the sandbox.
+    pub(super) fn is_stillborn(&self) -> bool {
+        !self.was_released && self.end.is_none() && !self.not_stored
+    }
+
     fn finish(&mut self, state: ProgramState, lines: &[u8], complete: bool) {
         // Without the guest's counts at least one byte counts as lost, so that truncation is reported (P9).
         let lost = u64::from(!complete && state.started_at.is_some());
@@ -276,30 +250,12 @@ impl GuestReport {
     }
 }
 
-fn start_command(job: &Job) -> Start {
-    let (sandbox, program) = (&job.sandbox, &job.program);
-    Start {
-        version: wire::VERSION,
-        skill: sandbox.skill.as_ref().map(|skill| skill.name.to_string()),
-        argv: program.argv.clone(),
-        env: program.env.variables().to_vec(),
-        workspace: match program.collect {
-            Collect::Out => Workspace::Scratch,
-            Collect::Workspace => Workspace::Results,
-            Collect::RequestWorkspace { args_from } => Workspace::RequestResults { args_from },
-        },
-        timeout_ms: u64::try_from(sandbox.limits.timeout.as_millis()).unwrap_or(u64::MAX),
-        egress: job.kind.egress().map(|_| Egress::PORT),
-        caps: caps(job),
-    }
-}
-
 async fn send_inputs(mut stream: wire::Stream, program: &ProgramRun) -> io::Result<()> {
     let json = program.input.as_str().as_bytes();
-    let files = program.files.iter().map(|file| match file.folder() {
-        Some(folder) => (InputPlace::Folder(folder.to_owned()), &[][..]),
-        None => (InputPlace::Workspace(file.path.clone()), &file.content[..]),
-    });
+    let files = program
+        .files
+        .iter()
+        .map(|file| (InputPlace::Workspace(file.path.clone()), &file.content[..]));
     let stdin = program.stdin.as_ref();
     let stdin = stdin.map(|content| (InputPlace::Stdin, &content[..]));
     let code = program.code.as_ref();
@@ -342,6 +298,9 @@ async fn receive_head(
     }
 }
 
+/// An error if the sender was dropped.
+type StartSignal = Result<(), oneshot::error::RecvError>;
+
 /// The guest's reports about the program.
 #[derive(Default)]
 struct ProgramState {
@@ -355,7 +314,7 @@ struct ProgramState {
 }
 
 impl ProgramState {
-    async fn wait_for_start(&mut self, start: oneshot::Receiver<()>) -> io::Result<()> {
+    async fn wait_for_start(&mut self, start: impl Future<Output = StartSignal>) -> io::Result<()> {
         let signal = start.await;
         if signal.is_err() {
             self.end = Some(ProgramEnd::NotStarted(
@@ -372,7 +331,7 @@ impl ProgramState {
         control: &mut wire::Stream,
         job: &Job,
         cancel: CancellationToken,
-        start: oneshot::Receiver<()>,
+        start: impl Future<Output = StartSignal>,
     ) -> io::Result<()> {
         self.wait_for_start(start).await?;
         let (mut reader, mut writer) = tokio::io::split(control);

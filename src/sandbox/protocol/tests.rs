@@ -91,14 +91,14 @@ where
     let (go, start) = oneshot::channel();
     go.send(()).unwrap();
     let transcript = Transcript::default();
-    let context = RunContext {
+    let mut context = RunContext {
         transcript: &transcript,
         artifacts: &mut artifacts,
         blobs: &mut blobs,
         cancel: cancel.clone(),
         start,
     };
-    let report = drive(Guest::at(near), job, context).await;
+    let report = drive(Guest::at(near), job, &mut context).await;
     let took = begun.elapsed();
     guest.abort();
     (report, took)
@@ -344,4 +344,27 @@ fn accepts_plain_paths_only() {
         assert!(!is_plain(wrong), "{wrong:?}");
     }
     assert!(is_plain("a b/ü\n.txt"));
+}
+
+/// A sandbox that was removed before the start signal costs nothing but another one.
+#[tokio::test(start_paused = true)]
+async fn another_sandbox_gets_the_same_context() {
+    let mut artifacts = ArtifactTar::create_in(&std::env::temp_dir());
+    let mut blobs = ArtifactTar::create_in(&std::env::temp_dir());
+    let (go, start) = oneshot::channel();
+    let transcript = Transcript::default();
+    let mut context = RunContext {
+        transcript: &transcript,
+        artifacts: &mut artifacts,
+        blobs: &mut blobs,
+        cancel: CancellationToken::new(),
+        start,
+    };
+    let job = job(1);
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    drop(far);
+    let stillborn = drive(Guest::at(near), &job, &mut context).await;
+    assert!(stillborn.is_stillborn());
+    go.send(()).unwrap();
+    assert!((&mut context.start).await.is_ok());
 }

@@ -44,6 +44,25 @@ pub(in crate::store) async fn execution_is_inserted_once(place: &impl Place) {
     ));
 }
 
+/// Only what never ran can be withdrawn.
+pub(in crate::store) async fn running_execution_is_withdrawn(place: &impl Place) {
+    let store = place.open().await;
+    let [running, ended] = [execution(0), execution(1)];
+    for new in [&running, &ended] {
+        store.insert_running(new.clone(), || ()).await.unwrap();
+    }
+    let outcome = outcome(Status::Failed);
+    assert!(store.finish(&ended.tenant, ended.id, outcome).await.unwrap());
+    let stranger = tenant("stranger");
+    assert!(!store.withdraw(&stranger, running.id).await.unwrap());
+    assert!(store.withdraw(&running.tenant, running.id).await.unwrap());
+    assert!(!store.withdraw(&running.tenant, running.id).await.unwrap());
+    assert!(!store.withdraw(&ended.tenant, ended.id).await.unwrap());
+    let gone = store.execution(&running.tenant, running.id).await;
+    assert!(matches!(gone, Err(Error::NotFound(_))));
+    assert_eq!(status(&store, ended.id).await, Status::Failed);
+}
+
 pub(in crate::store) async fn execution_is_finished_once(place: &impl Place) {
     let store = place.open().await;
     let new = execution(0);

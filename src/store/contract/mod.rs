@@ -42,6 +42,7 @@ macro_rules! contract_tests {
                 an_execution_reads_back_byte_for_byte,
                 execution_is_inserted_once,
                 execution_is_finished_once,
+                running_execution_is_withdrawn,
                 one_of_concurrent_finishes_wins,
                 interrupts_executions_of_dead_process,
                 a_cancel_request_reaches_the_owner_until_the_execution_ends,

@@ -95,6 +95,7 @@ pub(super) const INSTANCES: &str = "select distinct instance from executions whe
 const REQUEST_CANCEL: &str = "
     update executions set cancel_requested_at = coalesce(cancel_requested_at, ?3)
     where tenant = ?1 and id = ?2 and finished_at is null";
+const WITHDRAW: &str = "delete from executions where tenant = ?1 and id = ?2 and status = 'running'";
 /// Deletes the results too.
 const DELETE: &str =
     "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
@@ -161,6 +162,11 @@ impl Executions for Sqlite {
             storage::take(c, &tenant, kept_bytes.ok_or_else(|| not_found(id))?)
         })
         .await
+    }
+
+    async fn withdraw(&self, tenant: &Tenant, id: ExecutionId) -> Result<bool, Error> {
+        let terms = (tenant.to_string(), id.to_string());
+        self.write(move |c| Ok(execute(c, WITHDRAW, terms)? > 0)).await
     }
 
     async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error> {

@@ -1,0 +1,145 @@
+//! Recognises programs that failed for want of a package, and names the package.
+
+use crate::execution::Failure;
+
+/// Bytes of standard error that are searched: the end has the reason.
+const TAIL_BYTES: usize = 16 * 1024;
+/// Length of a name that can be one of a package.
+const NAME_BYTES_MAX: usize = 100;
+
+/// Python modules whose package has another name.
+const OTHER_NAMES: [(&str, &str); 28] = [
+    ("Bio", "biopython"),
+    ("Crypto", "pycryptodome"),
+    ("OpenSSL", "pyopenssl"),
+    ("PIL", "pillow"),
+    ("attr", "attrs"),
+    ("bs4", "beautifulsoup4"),
+    ("cairo", "pycairo"),
+    ("cv2", "opencv-python-headless"),
+    ("dateutil", "python-dateutil"),
+    ("distutils", "setuptools"),
+    ("docx", "python-docx"),
+    ("dotenv", "python-dotenv"),
+    ("fitz", "pymupdf"),
+    ("git", "gitpython"),
+    ("jwt", "pyjwt"),
+    ("magic", "python-magic"),
+    ("multipart", "python-multipart"),
+    ("pkg_resources", "setuptools"),
+    ("pptx", "python-pptx"),
+    ("psycopg2", "psycopg2-binary"),
+    ("serial", "pyserial"),
+    ("skimage", "scikit-image"),
+    ("sklearn", "scikit-learn"),
+    ("slugify", "python-slugify"),
+    ("socks", "pysocks"),
+    ("win32com", "pywin32"),
+    ("yaml", "pyyaml"),
+    ("zmq", "pyzmq"),
+];
+/// Modules of Python itself that some builds lack; no package has them.
+const NOT_PACKAGED: [&str; 6] = ["_curses", "_sqlite3", "_ssl", "_tkinter", "curses", "tkinter"];
+
+/// The package that a failed program lacked, if it said so at the end.
+pub(super) fn missing_package(failure: &Failure, stderr: &[u8]) -> Option<String> {
+    if !matches!(failure.code.as_str(), "exit_code" | "exception") {
+        return None;
+    }
+    let tail = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(TAIL_BYTES)..]);
+    python_package(&failure.message)
+        .or_else(|| python_package(&tail))
+        .or_else(|| node_package(&failure.message))
+        .or_else(|| node_package(&tail))
+}
+
+fn python_package(text: &str) -> Option<String> {
+    let named = quoted_after(text, "No module named '")?;
+    let module = named.split('.').next().unwrap_or(named);
+    let is_name = module
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if module.is_empty() || !is_name || NOT_PACKAGED.contains(&module) {
+        return None;
+    }
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == module);
+    Some(other.map_or(module, |(_, package)| package).to_owned())
+}
+
+/// Of `pdf-lib/es` and `@scope/name/part` the package; relative paths and Node's own modules have none.
+fn node_package(text: &str) -> Option<String> {
+    let named =
+        quoted_after(text, "Cannot find package '").or_else(|| quoted_after(text, "Cannot find module '"))?;
+    let parts = if named.starts_with('@') { 2 } else { 1 };
+    let package = named.split('/').take(parts).collect::<Vec<_>>().join("/");
+    let is_name = package.bytes().all(|byte| {
+        byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_' | b'.' | b'@' | b'/')
+    });
+    let is_own = package.starts_with('.') || package.is_empty() || package == "node:";
+    (is_name && !is_own).then_some(package)
+}
+
+/// The text between the last occurrence of `before` and the next quote.
+fn quoted_after<'a>(text: &'a str, before: &str) -> Option<&'a str> {
+    let (_, after) = text.rsplit_once(before)?;
+    let (named, _) = after.split_once('\'')?;
+    (named.len() <= NAME_BYTES_MAX).then_some(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(message: &str, stderr: &str) -> Option<String> {
+        let failure = Failure {
+            code: "exit_code".to_owned(),
+            message: message.to_owned(),
+            exception: None,
+        };
+        missing_package(&failure, stderr.as_bytes())
+    }
+
+    #[test]
+    fn names_package_of_missing_module() {
+        for (said, expected) in [
+            ("ModuleNotFoundError: No module named 'pypdf'", "pypdf"),
+            ("ModuleNotFoundError: No module named 'PIL'", "pillow"),
+            (
+                "ModuleNotFoundError: No module named 'sklearn.tree'",
+                "scikit-learn",
+            ),
+            (
+                "Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'pdf-lib' imported from /skills/x/a.mjs",
+                "pdf-lib",
+            ),
+            (
+                "Error: Cannot find module '@scope/name/part'\nRequire stack:",
+                "@scope/name",
+            ),
+        ] {
+            assert_eq!(
+                package("the program exited with code 1", said).as_deref(),
+                Some(expected)
+            );
+            assert_eq!(package(said, "").as_deref(), Some(expected));
+        }
+    }
+
+    /// Standard error is untrusted.
+    #[test]
+    fn names_nothing_else() {
+        for said in [
+            "No module named 'tkinter'",
+            "No module named 'a; rm -rf /'",
+            "No module named 'x",
+            "Cannot find module './helper.js'",
+            "Cannot find module '/workspace/x.js'",
+            "Cannot find package 'A\u{1b}[2J'",
+            "ok",
+        ] {
+            assert_eq!(package("the program exited with code 1", said), None, "{said}");
+        }
+        let long = format!("No module named '{}'", "x".repeat(NAME_BYTES_MAX + 1));
+        assert_eq!(package(&long, &long), None);
+    }
+}
