@@ -12,7 +12,7 @@ use crate::execution::{JsonText, Workdir};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{Language, SkillName};
+use crate::skill::{self, Language, Requirements, SkillName};
 
 /// A skill as it is named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,11 +21,22 @@ pub(crate) enum SkillArgument {
     Published(SkillName),
     /// A folder or an archive.
     Path(PathBuf),
+    /// Code in a file, or from standard input with `-`.
+    Code(String),
 }
 
 impl SkillArgument {
-    /// An argument with a slash or the ending `.zip`, and `.` and `..`, is a path; everything else must be a name.
+    /// An argument with a slash or the ending `.zip`, and `.` and `..`, is a path; `-`, a file with the ending of a
+    /// language and any other file with a slash is code; everything else must be a name.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
+        let path = Path::new(text);
+        let is_archive = text.to_ascii_lowercase().ends_with(".zip");
+        let has_language = path
+            .extension()
+            .is_some_and(|_| skill::language_of_file(text, b"").is_some());
+        if text == "-" || has_language || (text.contains('/') && !is_archive && path.is_file()) {
+            return Ok(Self::Code(text.to_owned()));
+        }
         let is_path =
             text.contains('/') || matches!(text, "." | "..") || text.to_ascii_lowercase().ends_with(".zip");
         if is_path {
@@ -126,26 +137,43 @@ pub(crate) fn stdin(text: &str) -> Result<bytes::Bytes> {
     Ok(bytes.into())
 }
 
-/// `--code FILE|-` and `--lang`.
+/// Code from a file or, with `-`, from standard input; `language` is that of `--lang`.
 pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, String)> {
     let max = limits::CODE_BYTES_MAX as u64;
     let bytes = match from {
         "-" => read_capped(io::stdin().lock(), max)
-            .map_err(|error| Failure::refused(format!("--code -: {error}")))?,
+            .map_err(|error| Failure::refused(format!("code of standard input: {error}")))?,
         path => read_file(Path::new(path), max)?,
     };
-    let text = String::from_utf8(bytes).map_err(|_| Failure::refused("--code: not text in UTF-8"))?;
-    let extension = Path::new(from)
-        .extension()
-        .and_then(|extension| extension.to_str());
-    let told = match extension {
-        Some("py") => Some(Language::Python),
-        Some("js" | "mjs" | "cjs") => Some(Language::Node),
-        Some("sh" | "bash") => Some(Language::Bash),
-        Some(_) | None => None,
+    let name = quoted(from);
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Failure::refused(format!("code of {name}: not text in UTF-8")))?;
+    let told = language.or_else(|| skill::language_of_file(from, text.as_bytes()));
+    let language = match (told, from) {
+        (Some(language), _) => language,
+        (None, "-") => Language::Python,
+        (None, _) => {
+            let message = format!("{name}: neither its extension nor a `#!` line names a language");
+            return Err(Failure::new(Exit::Usage, message).hint("add --lang python, node or bash"));
+        }
     };
-    let language = language.or(told).unwrap_or(Language::Python);
     Ok((language, text))
+}
+
+/// `--requirements FILE`: the packages of a `requirements.txt`, with the files that it includes.
+pub(crate) fn requirements(file: &Path) -> Result<Vec<String>> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let name = file.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| Failure::refused("--requirements: name a file of packages"))?;
+    // A missing file is reported as such, and not as one without packages.
+    read_file(file, limits::REQUIREMENTS_BYTES_MAX)?;
+    let read = |path: &str| {
+        let bytes = read_file(&folder.join(path), limits::REQUIREMENTS_BYTES_MAX).ok()?;
+        String::from_utf8(bytes).ok()
+    };
+    let list = Requirements::of_file(name, read)
+        .map_err(|error| Failure::refused(format!("--requirements: {error}")))?;
+    Ok(list.iter().map(ToOwned::to_owned).collect())
 }
 
 /// `--lang`.
@@ -173,13 +201,20 @@ pub(crate) fn value(file: &str) -> Result<String> {
     })
 }
 
-/// `--file [NAME=]PATH`, each placed under its name in the working directory of the program.
-pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
-    let mut left = limits::INPUT_FILES_BYTES_MAX;
+/// `--file [NAME=]PATH`, each placed under its name in the working directory of the program; at most `max` bytes in all.
+pub(crate) fn files(given: &[String], max: u64) -> Result<Vec<InputFile>> {
+    let mut left = max;
     let mut files = Vec::with_capacity(given.len());
     for text in given {
         let (name, path) = named_path(text)?;
-        let content = read_file(&path, left)?;
+        let file = File::open(&path).map_err(|error| Failure::file(&path, &error))?;
+        let content = read_capped(file, left).map_err(|error| match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let message = format!("--file: the files have more than {} MiB", max / limits::MIB);
+                Failure::refused(message).hint(format!("pass `{}` with --blob @FILE", path.display()))
+            }
+            _ => Failure::file(&path, &error),
+        })?;
         left -= content.len() as u64;
         files.push(InputFile {
             path: name,
@@ -187,15 +222,6 @@ pub(crate) fn files(given: &[String]) -> Result<Vec<InputFile>> {
         });
     }
     Ok(files)
-}
-
-/// `--folder NAME`.
-pub(crate) fn folders(given: &[String]) -> Vec<InputFile> {
-    let folder = |name: &String| InputFile {
-        path: format!("{}/", name.trim_end_matches('/')),
-        content: bytes::Bytes::new(),
-    };
-    given.iter().map(folder).collect()
 }
 
 /// `--blob ID|@FILE`.
@@ -306,11 +332,46 @@ mod tests {
         let path = folder.path().join("a=b.csv");
         std::fs::write(&path, "x").unwrap();
         let path = path.display();
-        let files = files(&[path.to_string(), format!("data/c.csv={path}")]).unwrap();
+        let files = files(&[path.to_string(), format!("data/c.csv={path}")], 2).unwrap();
         assert_eq!(
             files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
             ["a=b.csv", "data/c.csv"]
         );
-        assert!(read_capped(io::repeat(b'x'), 10).is_err());
+        let error = super::files(&[path.to_string(), format!("b={path}")], 1).unwrap_err();
+        assert!(error.to_string().contains("--blob @FILE"), "{error}");
+    }
+
+    #[test]
+    fn tells_code_from_skills() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = folder.path().join("tool");
+        std::fs::write(&script, "#!/usr/bin/env node\n1").unwrap();
+        let script = script.to_str().unwrap();
+        for text in ["-", "a.py", "./a.mjs", "A/b.sh", script] {
+            assert_eq!(
+                SkillArgument::parse(text),
+                Ok(SkillArgument::Code(text.to_owned())),
+                "{text}"
+            );
+        }
+        assert_eq!(code(script, None).unwrap().0, Language::Node);
+        assert_eq!(code(script, Some(Language::Bash)).unwrap().0, Language::Bash);
+        std::fs::write(script, "1").unwrap();
+        assert!(
+            code(script, None)
+                .unwrap_err()
+                .to_string()
+                .contains("--lang python")
+        );
+    }
+
+    #[test]
+    fn reads_packages_of_requirements_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("requirements.txt");
+        std::fs::write(&list, "# ours\npandas>=2  # tables\n-r more.txt\n").unwrap();
+        std::fs::write(folder.path().join("more.txt"), "rich\n").unwrap();
+        assert_eq!(requirements(&list).unwrap(), ["pandas>=2", "rich"]);
+        assert!(requirements(Path::new("nowhere.txt")).is_err());
     }
 }

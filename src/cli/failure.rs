@@ -52,6 +52,11 @@ impl Failure {
         self.exit
     }
 
+    /// Whether it says that something does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.exit == Exit::Refused && self.message.contains("not found")
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.message = format!("{}; {hint}", self.message);

@@ -204,11 +204,11 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
     match command {
         Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
         Command::Run(args) => {
-            let config = load_config(global)?;
+            let config = load_config(global, console)?;
             enter_scope(&config);
             run::run(*args, &config, console)
         }
-        Command::Skill(command) => skill::skill(command, || load_config(global), console),
+        Command::Skill(command) => skill::skill(command, || load_config(global, console), console),
         Command::Tools(args) => with_client(global, console, |client| tools::tools(&args, client, console)),
         Command::Exec(command) => with_client(global, console, |client| exec::exec(command, client, console)),
         Command::Deps(command) => with_client(global, console, |client| deps::deps(command, client, console)),
@@ -216,7 +216,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Key(KeyCommand::Managed(command)) => {
             with_client(global, console, |client| key::key(command, client, console))
         }
-        Command::Key(KeyCommand::Recover) => key::recover(&load_config(global)?, console),
+        Command::Key(KeyCommand::Recover) => key::recover(&load_config(global, console)?, console),
         Command::Secret(command) => {
             with_client(global, console, |client| secret::secret(command, client, console))
         }
@@ -224,16 +224,19 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
             webhook::webhook(command, client, console)
         }),
         Command::Doctor => {
-            let config = global.load(Vec::new());
+            let config = global.load(Vec::new(), UnknownVariables::Warn(console));
             config.iter().for_each(enter_scope);
             doctor::doctor(config, console)
         }
         Command::Prove(args) => {
-            let config = load_config(global)?;
+            let config = load_config(global, console)?;
             enter_scope(&config);
             prove::prove(&args, &config, console)
         }
-        Command::Config => show_config::show(&global.load(Vec::new())?, console),
+        Command::Config => show_config::show(
+            &global.load(Vec::new(), UnknownVariables::Warn(console))?,
+            console,
+        ),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
         Command::Version => {
             console.text(concat!("skillbox ", env!("CARGO_PKG_VERSION"), "\n"))?;
@@ -242,8 +245,15 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
     }
 }
 
+/// What a misspelt variable does. A server would run for long without the setting that was meant.
+#[derive(Clone, Copy)]
+enum UnknownVariables<'a> {
+    Refuse,
+    Warn(&'a Console),
+}
+
 impl Global {
-    fn load(self, more: Vec<(&'static str, String)>) -> Result<Config> {
+    fn load(self, more: Vec<(&'static str, String)>, unknown: UnknownVariables<'_>) -> Result<Config> {
         let own = [
             ("data_dir", self.data_dir),
             ("server_url", self.server),
@@ -251,13 +261,20 @@ impl Global {
         ];
         let own = own.into_iter().filter_map(|(key, value)| Some((key, value?)));
         let flags = own.chain(more).collect();
-        Ok(Config::load(&Sources::of_process(self.config, flags))?)
+        let sources = Sources::of_process(self.config, flags);
+        for error in sources.unknown_variables() {
+            match unknown {
+                UnknownVariables::Refuse => return Err(error.into()),
+                UnknownVariables::Warn(console) => console.say(format!("warning: {error}")),
+            }
+        }
+        Ok(Config::load(&sources)?)
     }
 }
 
 /// Loads the configuration of a command. Only errors are logged unless `log.level` is set.
-fn load_config(global: Global) -> Result<Config> {
-    let config = global.load(Vec::new())?;
+fn load_config(global: Global, console: &Console) -> Result<Config> {
+    let config = global.load(Vec::new(), UnknownVariables::Warn(console))?;
     telemetry::init(config.log.filter.as_deref().unwrap_or("error"), config.log.format)
         .map_err(server::Error::from)?;
     Ok(config)
@@ -272,7 +289,7 @@ fn enter_scope(config: &Config) {
 }
 
 fn with_client(global: Global, console: &Console, act: impl FnOnce(&Client) -> Result<Exit>) -> Result<Exit> {
-    let client = Client::open(&load_config(global)?, console)?;
+    let client = Client::open(&load_config(global, console)?, console)?;
     let result = act(&client);
     client.close();
     result
@@ -285,6 +302,7 @@ fn serve(global: Global, args: ServeArgs) -> Result<Exit> {
             .into_iter()
             .filter_map(|(key, value)| Some((key, value?)))
             .collect(),
+        UnknownVariables::Refuse,
     )?;
     enter_scope(&config);
     let greeting = if args.quiet {

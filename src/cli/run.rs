@@ -1,5 +1,6 @@
 //! `skillbox run`: runs a skill or code and prints its result.
 
+use std::io::IsTerminal as _;
 use std::mem::take;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,10 +15,12 @@ use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::result_view;
+use crate::cli::skill::suggest;
 use crate::config::Config;
 use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
 use crate::error::quoted;
 use crate::execution::{Envelope, Status, Workdir};
+use crate::limits;
 use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
 
 #[derive(Debug, Args)]
@@ -31,18 +34,18 @@ Examples:
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
   skillbox run ./my-skill -- --verbose
   skillbox exec wait \"$(skillbox run csv-report --input @sales.json --async)\"
-  skillbox run --code report.py --file sales.csv --input '{\"year\": 2026}'
-  echo 'sum(range(10))' | skillbox run --code - | jq .output
+  skillbox run ./report.py --requirement pandas --file sales.csv --input '{\"year\": 2026}'
+  echo 'sum(range(10))' | skillbox run - --format value
   skillbox run ./pdf-tools --script scripts/split.py --file in.pdf --out pages -- in.pdf --every 2")]
 pub(crate) struct RunArgs {
-    /// Name of a published skill, or path of a folder or zip archive (with a slash, or ending in .zip)
-    #[arg(value_name = "NAME|DIR|ZIP", value_parser = SkillArgument::parse, required_unless_present = "code")]
+    /// Name of a published skill, path of a folder or zip archive, or a file of code (.py, .js, .sh; - for standard input)
+    #[arg(value_name = "NAME|DIR|ZIP|FILE", value_parser = SkillArgument::parse, required_unless_present = "code")]
     skill: Option<SkillArgument>,
     /// Run code instead of a skill: a file, or - for standard input
     #[arg(long, value_name = "FILE|-", conflicts_with_all = ["skill", "version", "script"])]
     code: Option<String>,
     /// Language of the code: python, node or bash; by default from the file extension, else python
-    #[arg(long, value_parser = arguments::language, requires = "code")]
+    #[arg(long, value_parser = arguments::language)]
     lang: Option<Language>,
     /// Input of the skill: JSON, @file, or - for standard input
     #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
@@ -53,9 +56,6 @@ pub(crate) struct RunArgs {
     /// File to place in the program's working directory, under its own name or NAME; may be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
-    /// Empty folder to create in the program's working directory, such as out for `--out-dir out`; may be repeated
-    #[arg(long = "folder", value_name = "NAME")]
-    folders: Vec<String>,
     /// Blob to place in /blobs: the id of a stored blob, or @FILE; may be repeated
     #[arg(long = "blob", value_name = "ID|@FILE")]
     blobs: Vec<String>,
@@ -74,6 +74,9 @@ pub(crate) struct RunArgs {
     /// Additional package, such as 'pandas>=2'; may be repeated
     #[arg(long = "requirement", value_name = "PACKAGE")]
     requirements: Vec<String>,
+    /// File of additional packages, such as requirements.txt
+    #[arg(long = "requirements", value_name = "FILE")]
+    requirements_file: Option<PathBuf>,
     /// Send a signed webhook to this URL when the execution ends; needs a server
     #[arg(long, value_name = "URL")]
     callback_url: Option<String>,
@@ -104,19 +107,23 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
             "a script of the skill is named by --script PATH, and arguments of a program follow after --",
         ));
     }
-    arguments::read_once(&[
-        ("--code", args.code.as_deref()),
+    if let Some(SkillArgument::Code(file)) = &args.skill {
+        args.code = Some(file.clone());
+        args.skill = None;
+    }
+    args.check_code()?;
+    let readers = [
+        ("code", args.code.as_deref()),
         ("--input", args.input.as_deref()),
         ("--stdin", args.stdin.as_deref()),
-    ])?;
-    // Check before the run, not when its files cannot be saved.
-    if let Some(out) = args.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
-        return Err(Failure::refused(format!(
-            "--out: `{}` is not a folder; name another",
-            out.display()
-        )));
+    ];
+    arguments::read_once(&readers)?;
+    if readers.iter().any(|(_, from)| *from == Some("-")) && std::io::stdin().is_terminal() {
+        console.say("reading standard input; end it with Ctrl-D");
     }
-    let mut request = args.request()?;
+    args.check_out()?;
+    let is_local = config.server_url.is_none() || matches!(args.skill, Some(SkillArgument::Path(_)));
+    let mut request = args.request(is_local)?;
     let client = match (args.skill, &args.code) {
         (None, code) => {
             let code = code.as_deref().unwrap_or("-");
@@ -130,6 +137,9 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
                 Exit::Usage,
                 "--version is for published skills; a folder or archive has one",
             ));
+        }
+        (Some(SkillArgument::Code(_)), _) => {
+            return Err(Failure::internal("parsing arguments", "code is no skill"));
         }
         (Some(SkillArgument::Path(path)), _) => {
             let Archive { file, name } = Archive::open(&path)?;
@@ -160,13 +170,54 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
 }
 
 impl RunArgs {
-    /// The request without its skill or code.
-    fn request(&mut self) -> Result<RunRequest> {
+    /// Before the run, not when its files cannot be saved.
+    fn check_out(&self) -> Result<()> {
+        match self.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
+            None => Ok(()),
+            Some(out) => Err(Failure::refused(format!(
+                "--out: `{}` is not a folder; name another",
+                out.display()
+            ))),
+        }
+    }
+
+    /// Options of skills do not go with code, nor options of code with skills.
+    fn check_code(&self) -> Result<()> {
+        let wrong = match &self.code {
+            None => self
+                .lang
+                .map(|_| "--lang is for code; a skill declares its language"),
+            Some(_) if self.version.is_some() => Some("--version is for published skills, not for code"),
+            Some(_) if self.script.is_some() => {
+                Some("--script is for skills; name the file itself to run it")
+            }
+            Some(_) => None,
+        };
+        let listed = self.requirements.iter().find(|text| {
+            let path = std::path::Path::new(text);
+            path.extension().is_some_and(|extension| extension == "txt")
+        });
+        if let Some(file) = listed {
+            let message = format!("--requirement: {} is a file, not a package", quoted(file));
+            return Err(Failure::new(Exit::Usage, message).hint(format!("use --requirements {file}")));
+        }
+        wrong.map_or(Ok(()), |wrong| Err(Failure::new(Exit::Usage, wrong)))
+    }
+
+    /// The request without its skill or code. Files of a local run may fill its working directory.
+    fn request(&mut self, is_local: bool) -> Result<RunRequest> {
+        let files_max = match is_local {
+            true => limits::WORKSPACE_BYTES,
+            false => limits::INPUT_FILES_BYTES_MAX,
+        };
+        if let Some(file) = &self.requirements_file {
+            self.requirements.extend(arguments::requirements(file)?);
+        }
         let (blobs, blob_contents) = arguments::blobs(&self.blobs)?;
         let spec = RunSpec {
             input: self.input.as_deref().map(arguments::input).transpose()?,
             args: [take(&mut self.of_script), take(&mut self.args)].concat(),
-            files: [arguments::files(&self.files)?, arguments::folders(&self.folders)].concat(),
+            files: arguments::files(&self.files, files_max)?,
             blobs,
             script: self.script.take(),
             workdir: self.workdir,
@@ -278,7 +329,7 @@ fn hint_at_folder(failure: Failure, client: &Client, name: &SkillName) -> Failur
     if is_folder && failure.exit() == Exit::Refused && client.skill(name, &Selector::Latest).is_err() {
         failure.hint(format!("to run the folder, use `skillbox run ./{name}`"))
     } else {
-        failure
+        suggest(failure, client, name)
     }
 }
 

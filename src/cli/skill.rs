@@ -18,6 +18,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::moment;
 use crate::config::Config;
+use crate::error::did_you_mean;
 use crate::limits;
 use crate::skill::{Language, Selector, SkillName, Version};
 
@@ -168,7 +169,9 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
             }
         }
         SkillCommand::Show { name, version } => {
-            console.data(Format::Json, &client.skill(&name, &version)?, details)?;
+            let skill = client.skill(&name, &version);
+            let skill = skill.map_err(|failure| suggest(failure, client, &name))?;
+            console.data(Format::Json, &skill, details)?;
         }
         SkillCommand::Pull {
             name,
@@ -186,7 +189,8 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
             console,
         )?,
         SkillCommand::Delete { name, version } => {
-            client.delete(&name, &Selector::Version(version.clone()))?;
+            let deleted = client.delete(&name, &Selector::Version(version.clone()));
+            deleted.map_err(|failure| suggest(failure, client, &name))?;
             console.success(format!("deleted {name} {version}"));
         }
         SkillCommand::Init { .. }
@@ -197,6 +201,32 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
         }
     }
     Ok(Exit::Success)
+}
+
+/// Adds to a failure what may be meant: a skill with a similar name, or a version that exists.
+pub(crate) fn suggest(failure: Failure, client: &Client, name: &SkillName) -> Failure {
+    if !failure.is_missing() {
+        return failure;
+    }
+    if client.skill(name, &Selector::Latest).is_ok() {
+        let Ok(versions) = client.versions(name, limits::SUGGESTED_VERSIONS) else {
+            return failure;
+        };
+        let versions: Vec<_> = versions
+            .items
+            .iter()
+            .map(|item| item.version.to_string())
+            .collect();
+        return failure.hint(format!("its newest versions: {}", versions.join(", ")));
+    }
+    let Ok(skills) = client.skills(limits::ID_SEARCH_ROWS) else {
+        return failure;
+    };
+    let names = skills.items.iter().map(|item| item.name.as_str());
+    match did_you_mean(name.as_str(), names) {
+        meant if meant.is_empty() => failure.hint("`skillbox skill list` shows all skills"),
+        meant => failure.hint(meant.trim_start_matches("; ")),
+    }
 }
 
 fn push(client: &Client, path: &Path, console: &Console) -> Result<()> {
@@ -256,7 +286,8 @@ fn pull(client: &Client, fetched: &Fetched, console: &Console) -> Result<()> {
     } = fetched;
     let mut archive =
         tempfile::tempfile().map_err(|error| Failure::internal("making a temporary file", error))?;
-    client.archive(name, version, &mut archive)?;
+    let fetched = client.archive(name, version, &mut archive);
+    fetched.map_err(|failure| suggest(failure, client, name))?;
     archive
         .flush()
         .and_then(|()| archive.rewind())

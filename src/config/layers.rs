@@ -1,12 +1,13 @@
 //! Layers of settings, in order of precedence: flags, variables, files, defaults.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::error::Error;
 use super::settings::{self, SETTINGS, Setting, SettingKind};
 use super::yaml::{self, ConfigFile};
+use crate::error::did_you_mean;
 
 /// Sources of settings.
 #[derive(Clone, Debug, Default)]
@@ -74,25 +75,32 @@ impl Sources {
         Ok(layers)
     }
 
-    /// Settings from variables. Unknown and contradictory variables are rejected (F-24).
+    /// Variables of ours that name no setting, each with what may be meant (F-24). A server refuses to start with one.
+    #[must_use]
+    pub fn unknown_variables(&self) -> Vec<Error> {
+        let own = self.variables.iter().filter_map(|(name, value)| own(name, value));
+        let unknown = own.filter(|(name, _)| settings::of_variable(name).is_none());
+        unknown
+            .map(|(name, _)| {
+                let meant = did_you_mean(name, SETTINGS.iter().map(|setting| setting.variable));
+                Error::new(
+                    name,
+                    format!("unknown variable{meant}; `skillbox config` lists all settings"),
+                )
+            })
+            .collect()
+    }
+
+    /// Settings from variables. Contradictory variables are rejected (F-24).
     fn variables(&self) -> Result<Vec<(&'static Setting, String, String)>, Error> {
         let mut found: Vec<(&Setting, String, String)> = Vec::new();
-        for (name, value) in &self.variables {
-            let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else {
+        for (name, value) in self.variables.iter().filter_map(|(name, value)| own(name, value)) {
+            let Some(setting) = settings::of_variable(name) else {
                 continue;
             };
             let value = value
                 .to_str()
                 .ok_or_else(|| Error::new(name, "is not UTF-8 text; set it again"))?;
-            if value.is_empty()
-                || name.starts_with(TEST_PREFIX)
-                || name == FILE_VARIABLE
-                || is_of_kubernetes(name, value)
-            {
-                continue;
-            }
-            let setting = settings::of_variable(name)
-                .ok_or_else(|| Error::new(name, "unknown variable; `skillbox config` lists all settings"))?;
             if let Some((_, other, twin)) = found.iter().find(|(known, ..)| known.key == setting.key)
                 && other != value
             {
@@ -115,6 +123,16 @@ impl Sources {
         }
         Ok(found)
     }
+}
+
+/// A variable that is meant for us and has a value.
+fn own<'a>(name: &'a OsStr, value: &'a OsStr) -> Option<(&'a str, &'a OsStr)> {
+    let name = name.to_str().filter(|name| name.starts_with(PREFIX))?;
+    let is_other = value.is_empty()
+        || name.starts_with(TEST_PREFIX)
+        || name == FILE_VARIABLE
+        || value.to_str().is_some_and(|value| is_of_kubernetes(name, value));
+    (!is_other).then_some((name, value))
 }
 
 /// Kubernetes describes a service named `skillbox` to its pods in variables such as
@@ -180,11 +198,17 @@ mod tests {
     /// F-24.
     #[test]
     fn names_unknown_variable() {
-        let refused = variables(&[("SKILLBOX_API_PROT", "1")]).unwrap_err();
-        assert!(
-            refused.to_string().starts_with("SKILLBOX_API_PROT: "),
-            "{refused}"
-        );
+        let sources = Sources {
+            variables: vec![("SKILLBOX_API_PROT".into(), "1".into())],
+            ..Sources::default()
+        };
+        let [unknown] = &sources.unknown_variables()[..] else {
+            panic!("one unknown variable");
+        };
+        let message = unknown.to_string();
+        assert!(message.starts_with("SKILLBOX_API_PROT: "), "{message}");
+        assert!(message.contains("did you mean `SKILLBOX_API_PORT`?"), "{message}");
+        assert!(variables(&[("SKILLBOX_API_PROT", "1")]).unwrap().is_empty());
     }
 
     /// F-24.

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 use super::error::Error;
 use super::layers::SettingValue;
 use super::settings::{self, SETTINGS, SettingKind};
+use crate::error::did_you_mean;
 use crate::limits;
 
 type FileSettings = Vec<(&'static str, SettingValue)>;
@@ -78,12 +79,27 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         Json::Null => Ok(FileSettings::new()),
         Json::Object(members) => {
             let mut settings = FileSettings::new();
-            read_members(&members, "", &mut settings)?;
+            read_members(&members, "", &mut settings).map_err(|problem| with_line(text, &problem))?;
             Ok(settings)
         }
         Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
             Err("must be a mapping of settings, such as `api: {port: 8080}`".to_owned())
         }
+    }
+}
+
+/// Adds the line of the key that the problem names first, if only one line has it.
+fn with_line(text: &str, problem: &str) -> String {
+    let named = problem.split('`').nth(1).unwrap_or_default();
+    let last = named.rsplit('.').next().unwrap_or_default();
+    let has_key = |line: &str| {
+        let rest = line.trim_start().strip_prefix(last);
+        !last.is_empty() && rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
+    };
+    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| has_key(line));
+    match (lines.next(), lines.next()) {
+        (Some((line, _)), None) => format!("line {line}: {problem}"),
+        _ => problem.to_owned(),
     }
 }
 
@@ -142,9 +158,12 @@ fn read_member(key: &str, value: &Json, settings: &mut FileSettings) -> Result<(
         .iter()
         .find_map(|setting| setting.key.strip_prefix(&inside));
     match (first, value) {
-        (None, _) => Err(format!(
-            "unknown key `{key}`; `skillbox config` lists all settings"
-        )),
+        (None, _) => {
+            let meant = did_you_mean(key, SETTINGS.iter().map(|setting| setting.key));
+            Err(format!(
+                "unknown key `{key}`{meant}; `skillbox config` lists all settings"
+            ))
+        }
         (Some(_), Json::Null) => Ok(()),
         (Some(_), Json::Object(members)) => read_members(members, key, settings),
         (Some(first), _) => Err(format!("`{key}` must hold settings, such as `{first}: …`")),
@@ -191,6 +210,15 @@ mod tests {
             let refused = parse(text).err().unwrap();
             assert!(refused.contains(key), "{refused}");
         }
+    }
+
+    #[test]
+    fn suggests_similar_key_and_names_its_line() {
+        let refused = parse("api:\n  host: 127.0.0.1\n  prot: 1\n").err().unwrap();
+        assert!(refused.starts_with("line 3: unknown key `api.prot`"), "{refused}");
+        assert!(refused.contains("did you mean `api.port`?"), "{refused}");
+        let refused = parse("zzz: 1\n").err().unwrap();
+        assert!(!refused.contains("did you mean"), "{refused}");
     }
 
     #[test]

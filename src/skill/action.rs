@@ -41,7 +41,7 @@ pub fn action(path: &str, head: &[u8]) -> Option<Action> {
     if folders.split('/').any(is_hidden) || name.starts_with('.') || name == "__init__.py" {
         return None;
     }
-    let language = script::language(path, head)?;
+    let language = script::language_of_file(path, head)?;
     let text = String::from_utf8_lossy(head);
     let words = match language {
         Language::Python => docstring(&text).unwrap_or_else(|| opening_comment(&text)),
@@ -65,7 +65,7 @@ pub fn action(path: &str, head: &[u8]) -> Option<Action> {
 /// The packages that the header of the Python program at `path` declares (PEP 723); `None` without a valid header.
 #[must_use]
 pub fn header_packages(path: &str, head: &[u8]) -> Option<Vec<String>> {
-    let is_python = script::language(path, head) == Some(Language::Python);
+    let is_python = script::language_of_file(path, head) == Some(Language::Python);
     let metadata = is_python.then(|| inline_metadata(&String::from_utf8_lossy(head)));
     Some(metadata??.dependencies)
 }

@@ -55,7 +55,7 @@ impl Script {
             .or_else(|refused| checked(&format!("{path}/__main__.py")).map_err(|_| refused))
             .map_err(InvalidScript)?;
         let first = first.unwrap_or_default();
-        let language = language(&path, &first).ok_or_else(|| {
+        let language = language_of_file(&path, &first).ok_or_else(|| {
             InvalidScript(format!(
                 "{} cannot be run: neither its extension nor its `#!` line selects Python, Node.js or bash",
                 quoted(&path)
@@ -160,7 +160,8 @@ fn tells_to_run(text: &str, module: &str) -> bool {
 }
 
 /// The language by extension, else by the first line.
-pub(super) fn language(path: &str, head: &[u8]) -> Option<Language> {
+#[must_use]
+pub fn language_of_file(path: &str, head: &[u8]) -> Option<Language> {
     entrypoint::by_extension(path).or_else(|| by_shebang(head))
 }
 

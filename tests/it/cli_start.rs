@@ -54,7 +54,6 @@ fn invalid_command_line_exits_with_2() {
 #[test]
 fn every_command_rejects_invalid_setting_by_name() {
     for (name, value, subject) in [
-        ("SKILLBOX_API_PROT", "1", "SKILLBOX_API_PROT"),
         ("SKILLBOX_API_PORT", "many", "api.port"),
         ("SKILLBOX_DOCKER_HOST", "docker.example", "sandbox.docker_host"),
         ("SKILLBOX_SANDBOX_BACKEND", "podman", "sandbox.backend"),

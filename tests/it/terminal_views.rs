@@ -195,3 +195,70 @@ fn lowered_limits_are_named() {
     assert_eq!(envelope["error"]["message"], message);
     check("run_out_of_memory", &TERMINAL.run(&shell, &["run", "./eats"]));
 }
+
+/// A typing error is answered with what was probably meant.
+#[test]
+fn typing_errors_are_answered_with_what_is_meant() {
+    let Some(shell) = person() else { return };
+    shell.skill(
+        "eats-nothing",
+        "lang: bash\nversion: 1.2.0\n",
+        "scripts/main.sh",
+        "true",
+    );
+    shell.run(&["skill", "push", "./eats-nothing"]);
+    for (args, meant) in [
+        (&["run", "eats-nothin"][..], "did you mean `eats-nothing`?"),
+        (&["skill", "show", "eat-nothing"], "did you mean `eats-nothing`?"),
+        (
+            &["run", "eats-nothing", "--version", "1.3.0"],
+            "its newest versions: 1.2.0",
+        ),
+        (&["skil", "list"], "a similar subcommand exists: 'skill'"),
+        (
+            &["run", "--code", "greets.py", "--requirement", "requirements.txt"],
+            "use --requirements requirements.txt",
+        ),
+    ] {
+        let said = shell.run(args);
+        assert_ne!(said.code, 0, "{args:?}");
+        assert!(said.stderr.contains(meant), "{args:?}: {}", said.stderr);
+    }
+    let misspelt = shell.with("SKILLBOX_POOL_SLOT", "1");
+    let warned = misspelt.run(&["skill", "list"]);
+    assert_eq!(warned.code, 0);
+    assert!(
+        warned.stderr.contains("did you mean `SKILLBOX_POOL_SLOTS`?"),
+        "{}",
+        warned.stderr
+    );
+    let refused = misspelt.run(&["serve", "--port", "0"]);
+    assert_eq!(refused.code, 78, "{}", refused.stderr);
+}
+
+/// Code runs by its file name alone.
+#[test]
+fn code_file_runs_by_its_name() {
+    let Some(shell) = person() else { return };
+    let answer = |args: &[&str]| shell.run(&[&["run", "--format", "value"], args].concat());
+    assert_eq!(
+        answer(&["greets.py"]).stdout,
+        "{\"answer\": 42, \"of\": [1, 2]}\n"
+    );
+    std::fs::write(shell.folder().join("tool"), "6*7").unwrap();
+    let asked = answer(&["./tool"]);
+    assert_eq!(asked.code, 2);
+    assert!(
+        asked.stderr.contains("--lang python, node or bash"),
+        "{}",
+        asked.stderr
+    );
+    assert_eq!(answer(&["./tool", "--lang", "python"]).stdout, "42\n");
+    std::fs::write(shell.folder().join("needs.py"), "import PIL").unwrap();
+    let needs = shell.run(&["run", "needs.py"]);
+    assert!(
+        needs.stderr.contains("add it with `--requirement pillow`"),
+        "{}",
+        needs.stderr
+    );
+}

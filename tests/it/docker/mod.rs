@@ -22,8 +22,6 @@ mod examples;
 #[path = "../functions.rs"]
 mod functions;
 #[cfg(unix)]
-#[path = "../office.rs"]
-mod office;
 #[path = "../published.rs"]
 mod published;
 #[cfg(unix)]
