@@ -140,6 +140,8 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
 }
 
 fn sandbox(reader: &SettingsReader<'_>) -> Result<SandboxConfig, Error> {
+    #[cfg(not(target_os = "linux"))]
+    native_folders(reader)?;
     let images = Images {
         python: reader.required("sandbox.images.python", values::word)?,
         node: reader.required("sandbox.images.node", values::word)?,
@@ -181,6 +183,15 @@ fn native_folders(reader: &SettingsReader<'_>) -> Result<Vec<HostFolder>, Error>
         .iter()
         .map(|text| reader.check(KEY, HostFolder::parse(text)));
     parsed.collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn native_folders(reader: &SettingsReader<'_>) -> Result<(), Error> {
+    const KEY: &str = "sandbox.native.folders";
+    match reader.is_set(KEY) {
+        true => Err(reader.wrong(KEY, "native sandboxes need Linux; remove the setting")),
+        false => Ok(()),
+    }
 }
 
 /// The allowed images. An explicitly configured default image that is not allowed is an error.

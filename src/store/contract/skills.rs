@@ -175,6 +175,16 @@ pub(in crate::store) async fn repeated_push_without_version_is_latest(place: &im
         assert_eq!(again, Published::Same(Box::new(record.clone())));
         assert_eq!(latest(&store).await, record.version.to_string());
     }
+    let by_other_key = SkillRecord {
+        pushed_by: "01900000-0000-7000-8000-000000000002".parse().ok(),
+        ..a.clone()
+    };
+    for record in [&b, &by_other_key] {
+        store.publish(record.clone()).await.unwrap();
+    }
+    let selector = Selector::Version(a.version.clone());
+    let found = store.skill(&a.tenant, &a.name, &selector).await.unwrap();
+    assert_eq!(found, by_other_key, "it names the last push");
     let listed = store.versions(&a.tenant, &a.name, None, 10).await.unwrap().items;
     assert_eq!(
         listed

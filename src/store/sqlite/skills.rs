@@ -83,7 +83,8 @@ const INSERT: &str = "
     )";
 /// Changes nothing if the version is already the last push.
 const PUSH_AGAIN: &str = "
-    update skills set push = 1 + (select max(push) from skills where tenant = ?1 and name = ?2)
+    update skills set
+        push = 1 + (select max(push) from skills where tenant = ?1 and name = ?2), folder = ?4, pushed_by = ?5
     where tenant = ?1 and name = ?2 and version = ?3
         and push < (select max(push) from skills where tenant = ?1 and name = ?2)";
 /// Skills above and below in the tree of imports, with the modules of each version.
@@ -196,7 +197,12 @@ fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
         Some(existing) if existing.digest == skill.digest => {
             // A declared version has a rank of its own; among contents without one the last push is `latest`.
             if skill.manifest.version.is_none() {
-                execute(c, PUSH_AGAIN, [terms.0, terms.1, &terms.2])?;
+                let pushed_by = skill.pushed_by.map(|key| key.to_string());
+                execute(
+                    c,
+                    PUSH_AGAIN,
+                    (terms.0, terms.1, &terms.2, &skill.folder, pushed_by),
+                )?;
             }
             return Ok(Published::Same(Box::new(existing)));
         }
@@ -272,7 +278,7 @@ pub(super) fn find(
     }
 }
 
-/// Identifies a row, even if it is deleted and its content pushed again. Of a row only `push` ever changes.
+/// Identifies a row, even if it is deleted and its content pushed again. A row changes only together with its `push`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey {
     tenant: Tenant,
