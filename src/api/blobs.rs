@@ -14,7 +14,7 @@ use crate::store::{BlobRecord, Saved};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct BlobInfo {
     /// Digest of the content.
-    #[schema(value_type = String, example = "sha256:…")]
+    #[schema(value_type = String, format = "digest", example = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")]
     pub blob_id: Digest,
     /// Size in bytes.
     pub size: u64,

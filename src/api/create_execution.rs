@@ -26,7 +26,7 @@ use crate::skill::{Language, Selector, SkillName, SkillRef};
 pub struct CreateExecution {
     /// Skill to run. Alternative: `code`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, max_length = 64)]
+    #[schema(value_type = Option<String>, format = "skill-name")]
     pub skill: Option<SkillName>,
     /// Code to run, at most 1 MiB. Alternative: `skill`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ pub struct CreateExecution {
     pub language: Option<Language>,
     /// A semantic version, `latest` or a digest `sha256:…`. Default: `latest`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>, max_length = 71)]
+    #[schema(value_type = Option<String>, format = "selector")]
     pub version: Option<Selector>,
     /// Any JSON, at most 10 MiB. The program receives it byte for byte. Default: `{}`.
     #[serde(
@@ -57,7 +57,7 @@ pub struct CreateExecution {
     pub files: Files,
     /// Blobs for `/blobs`, each named by the 64 hex digits of its id. At most 64 MiB in total.
     #[serde(default, deserialize_with = "unless_null")]
-    #[schema(value_type = Option<Vec<String>>, max_items = 100, example = json!(["sha256:…"]))]
+    #[schema(value_type = Option<Vec<String>>, format = "digest", max_items = 100, example = json!(["sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"]))]
     pub blobs: Vec<Digest>,
     /// Path of a script of the skill to run instead of its own program, such as `scripts/fill.py`. The extension or
     /// the `#!` line selects the interpreter. New and changed files of `/workspace` are returned.
@@ -73,7 +73,7 @@ pub struct CreateExecution {
     pub stdin: Option<String>,
     /// Further published skills, mounted at `/skills/<name>` and importable: `name` or `name@1.2.0`.
     #[serde(default, deserialize_with = "unless_null")]
-    #[schema(value_type = Option<Vec<String>>, max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
+    #[schema(value_type = Option<Vec<String>>, format = "skill-reference", max_items = 16, example = json!(["salesforce.leads@1.2.0"]))]
     pub mount_skills: Vec<SkillRef>,
     /// Packages in addition to those of the skill: `pandas>=2` for Python, `lodash@^4` for Node.
     #[serde(default, deserialize_with = "unless_null")]

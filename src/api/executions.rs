@@ -119,14 +119,14 @@ pub async fn cancel(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result
 pub struct PruneExecutions {
     /// Accepted at least so many seconds ago.
     #[serde(default)]
-    #[schema(example = 604_800)]
+    #[schema(maximum = 9223372036854775807_u64, example = 604_800)]
     pub older_than: u64,
     /// With this status.
     #[serde(default)]
     pub status: Option<Status>,
     /// Of this skill.
     #[serde(default)]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "skill-name")]
     pub skill: Option<SkillName>,
     /// Only count them.
     #[serde(default)]
@@ -155,6 +155,12 @@ pub async fn prune(
     request: PruneExecutions,
 ) -> Result<PrunedExecutions, Error> {
     require(caller, RUN)?;
+    if i64::try_from(request.older_than).is_err() {
+        return Err(Error::invalid(format!(
+            "older_than: must be at most {} seconds",
+            i64::MAX
+        )));
+    }
     let age = Duration::from_secs(request.older_than);
     let filter = ExecutionFilter {
         status: request.status,

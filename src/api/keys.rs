@@ -25,7 +25,7 @@ pub struct KeyInfo {
     pub hint: String,
     pub scopes: Vec<Scope>,
     /// Tenant of the key.
-    #[schema(value_type = String, example = "default")]
+    #[schema(value_type = String, format = "tenant", example = "default")]
     pub tenant: Tenant,
     /// Creation time.
     #[schema(value_type = String, format = DateTime)]
@@ -67,7 +67,7 @@ pub struct CreateKey {
     pub scopes: Vec<Scope>,
     /// Tenant of the key. Default: yours. Only an administrator of tenant `default` may name another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
+    #[schema(value_type = Option<String>, format = "tenant")]
     pub tenant: Option<Tenant>,
     /// Expiry. Default: never.
     #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]

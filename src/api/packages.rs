@@ -16,7 +16,7 @@ use crate::store::PackageSet;
 #[schema(as = Packages)]
 pub struct PackageSetInfo {
     /// Identifies the requirements and the image or interpreter.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "digest")]
     pub key: Digest,
     /// Language of the packages.
     pub language: Language,
@@ -55,11 +55,11 @@ impl From<&PackageSet> for PackageSetInfo {
 #[schema(example = json!({"skill": "data-analysis"}))]
 pub struct Prefetch {
     /// Name of the skill.
-    #[schema(value_type = String, max_length = 64)]
+    #[schema(value_type = String, format = "skill-name")]
     pub skill: SkillName,
     /// A semantic version, `latest` or a digest `sha256:…`. Default: `latest`.
     #[serde(default)]
-    #[schema(value_type = Option<String>, max_length = 71)]
+    #[schema(value_type = Option<String>, format = "selector")]
     pub version: Option<Selector>,
 }
 

@@ -21,9 +21,9 @@ pub struct List<T> {
 pub fn page_request(limit: Option<&str>, page_token: Option<&str>) -> Result<PageRequest, Error> {
     let rows = match limit {
         None => limits::PAGE_ROWS,
-        Some(text) => match text.parse::<u64>() {
+        Some(text) => match text.parse::<i64>() {
             Ok(rows @ 1..) => u32::try_from(rows).unwrap_or(u32::MAX).min(limits::PAGE_ROWS_MAX),
-            Ok(0) | Err(_) => return Err(Error::invalid("limit: must be a whole number from 1")),
+            Ok(..=0) | Err(_) => return Err(Error::invalid("limit: must be a whole number from 1")),
         },
     };
     let after = page_token
@@ -84,6 +84,7 @@ mod tests {
             "1.5",
             "0x10",
             "99999999999999999999999",
+            "9223372036854775808",
             " 1",
         ] {
             assert_eq!(rows(Some(wrong)), Err(Code::Invalid), "{wrong:?}");

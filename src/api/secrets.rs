@@ -15,7 +15,7 @@ use crate::store::{Saved, SecretRecord};
 #[schema(as = Secret)]
 pub struct SecretInfo {
     /// Name of the secret, and of the variable in programs.
-    #[schema(value_type = String, example = "API_TOKEN")]
+    #[schema(value_type = String, format = "secret-name", example = "API_TOKEN")]
     pub name: SecretName,
     /// Time of the first set.
     #[schema(value_type = String, format = DateTime)]

@@ -19,12 +19,12 @@ use crate::store::{Published, SkillRecord};
 /// A version of a skill in a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SkillSummary {
-    #[schema(value_type = String, example = "data-analysis")]
+    #[schema(value_type = String, format = "skill-name", example = "data-analysis")]
     pub name: SkillName,
-    #[schema(value_type = String, example = "1.2.0")]
+    #[schema(value_type = String, format = "version", example = "1.2.0")]
     pub version: Version,
     /// Digest of the content.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "digest")]
     pub digest: Digest,
     /// Purpose and use.
     pub description: String,
@@ -92,7 +92,7 @@ pub struct Skill {
     #[schema(required)]
     pub function: Option<Function>,
     /// Declared secrets, all of which must be set.
-    #[schema(value_type = Vec<String>)]
+    #[schema(value_type = Vec<String>, format = "secret-name")]
     pub secrets: Vec<SecretName>,
     /// Source of each value, by its key. Missing keys have the server's default.
     pub origins: BTreeMap<String, Origin>,
@@ -102,7 +102,7 @@ pub struct Skill {
     pub warnings: Vec<Warning>,
     /// The version that `latest` selects now; `null` if all versions were deleted meanwhile.
     #[serde(default)]
-    #[schema(required, value_type = Option<String>, example = "1.2.0")]
+    #[schema(required, value_type = Option<String>, format = "version", example = "1.2.0")]
     pub latest: Option<Version>,
 }
 

@@ -19,13 +19,13 @@ pub struct Envelope {
     /// State.
     pub status: Status,
     /// Skill; `null` for code.
-    #[schema(value_type = Option<String>, required, example = "data-analysis")]
+    #[schema(value_type = Option<String>, format = "skill-name", required, example = "data-analysis")]
     pub skill: Option<SkillName>,
     /// Version of the skill.
-    #[schema(value_type = Option<String>, required, example = "1.2.0")]
+    #[schema(value_type = Option<String>, format = "version", required, example = "1.2.0")]
     pub version: Option<Version>,
     /// Digest of the content that ran.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(value_type = Option<String>, format = "digest", required)]
     pub digest: Option<Digest>,
     /// Backend; `null` until the execution has a slot.
     #[schema(required, example = "docker")]
@@ -143,7 +143,7 @@ pub struct FileLink {
     /// Size in bytes.
     pub size: u64,
     /// Digest of the content.
-    #[schema(value_type = String)]
+    #[schema(value_type = String, format = "digest")]
     pub sha256: Digest,
     /// Derived from the extension.
     #[schema(example = "application/pdf")]
@@ -161,13 +161,13 @@ pub struct Summary {
     /// State.
     pub status: Status,
     /// Skill; `null` for code.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(value_type = Option<String>, format = "skill-name", required)]
     pub skill: Option<SkillName>,
     /// Version of the skill.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(value_type = Option<String>, format = "version", required)]
     pub version: Option<Version>,
     /// Digest of the content that ran.
-    #[schema(value_type = Option<String>, required)]
+    #[schema(value_type = Option<String>, format = "digest", required)]
     pub digest: Option<Digest>,
     /// Backend; `null` until the execution has a slot.
     #[schema(required)]

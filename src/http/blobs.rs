@@ -32,7 +32,7 @@ pub const BLOB_EXPIRES_AT: &str = "x-skillbox-expires-at";
 #[into_params(parameter_in = Query)]
 pub(crate) struct UploadQuery {
     /// Lifetime in seconds, at most a year. Default: the server's.
-    #[param(value_type = Option<u64>, minimum = 1, example = 3600)]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 31536000, example = 3600)]
     ttl: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct UploadQuery {
 /// The body is the content, of any type, at most 64 MiB. Content that is already stored is answered with 200 and
 /// lives longer, if its new expiry is later.
 #[utoipa::path(post, path = "/v1/blobs", tag = "blobs", operation_id = "create_blob", params(UploadQuery),
-    request_body(content = Raw, content_type = "*/*"),
+    request_body(content((Raw = "application/octet-stream"), (Raw = "*/*"))),
     responses((status = CREATED, description = "Stored", body = BlobInfo), (status = OK, description = "Already stored", body = BlobInfo)))]
 pub(crate) async fn create(
     call: Call,
@@ -99,7 +99,7 @@ pub(crate) async fn list(call: Call, Paging(page): Paging) -> JsonResult<List<Bl
 /// the upload time and the expiry.
 #[utoipa::path(get, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "download_blob",
     params(
-        ("id" = String, Path, description = "The blob: `sha256:…`"),
+        ("id" = String, Path, format = "digest", description = "The blob: `sha256:…`"),
         ("range" = Option<String>, Header, description = "One range of bytes"),
     ),
     responses(
@@ -135,7 +135,7 @@ pub(crate) async fn download(
 ///
 /// Takes effect immediately. Running executions that have the blob keep it.
 #[utoipa::path(delete, path = "/v1/blobs/{id}", tag = "blobs", operation_id = "delete_blob",
-    params(("id" = String, Path, description = "The blob: `sha256:…`")),
+    params(("id" = String, Path, format = "digest", description = "The blob: `sha256:…`")),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(call: Call, Path(id): Path<Digest>) -> Result<StatusCode, ProblemResponse> {
     blobs::delete(call.engine(), &call.caller, &id).await?;

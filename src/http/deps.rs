@@ -39,7 +39,7 @@ pub(crate) async fn prefetch(
 ///
 /// The next run that needs them installs them again. Running programs are not affected.
 #[utoipa::path(delete, path = "/v1/deps/{key}", tag = "deps", operation_id = "delete_deps",
-    params(("key" = String, Path, description = "`key` of the set, from the list")),
+    params(("key" = String, Path, format = "digest", description = "`key` of the set, from the list")),
     responses((status = NO_CONTENT, description = "Deleted, or not found")))]
 pub(crate) async fn delete(call: Call, Path(key): Path<Digest>) -> Result<StatusCode, ProblemResponse> {
     packages::delete(call.engine(), &call.caller, &key).await?;

@@ -6,6 +6,7 @@ use axum::Extension;
 use axum::body::Bytes;
 use axum::http::header;
 use axum::response::IntoResponse;
+use serde_json::{Value, json};
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
 use utoipa::openapi::{
@@ -14,8 +15,10 @@ use utoipa::openapi::{
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::access::Access;
+use super::events;
 use super::problem;
 use super::routes::RouteTable;
+use super::text_formats;
 use crate::api::Problem;
 use crate::error::Fault;
 
@@ -71,7 +74,70 @@ pub(crate) fn complete(operation: &mut Operation, access: Access) {
     }
 }
 
-pub(crate) fn document(table: &RouteTable) -> OpenApi {
+/// The document as JSON.
+pub(crate) fn document(table: &RouteTable) -> Value {
+    let mut document = serde_json::to_value(described(table)).expect("the document always serializes");
+    for section in document
+        .as_object_mut()
+        .into_iter()
+        .flat_map(|members| members.values_mut())
+    {
+        text_formats::replace(section);
+    }
+    refer_to_items(&mut document["components"]["schemas"]);
+    for operation in document["paths"]
+        .as_object_mut()
+        .into_iter()
+        .flatten()
+        .flat_map(|(_, path)| path.as_object_mut())
+        .flatten()
+    {
+        describe_wire(operation.1);
+    }
+    // A request without a body stores the empty blob.
+    document["paths"]["/v1/blobs"]["post"]["requestBody"]["required"] = json!(false);
+    document
+}
+
+/// A parameter cannot be `null`, only absent. An event stream is text, whose structure is that of its events.
+fn describe_wire(operation: &mut Value) {
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        let kind = &mut parameter["schema"]["type"];
+        if *kind == json!(["string", "null"]) {
+            *kind = json!("string");
+        }
+    }
+    for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+        if let Some(content) = response
+            .get_mut("content")
+            .and_then(|content| content.get_mut(events::MEDIA_TYPE))
+        {
+            let events = content["schema"].take();
+            content["schema"] =
+                json!({"type": "string", "contentMediaType": events::MEDIA_TYPE, "contentSchema": events});
+        }
+    }
+}
+
+/// Refers to the schema of the items of each list: generated clients then have one type for it, not two.
+fn refer_to_items(schemas: &mut Value) {
+    let names: Vec<String> = schemas
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.clone())
+        .collect();
+    for (name, schema) in schemas.as_object_mut().into_iter().flatten() {
+        let item = name
+            .strip_prefix("List_")
+            .filter(|item| names.iter().any(|name| name == item));
+        if let Some(item) = item {
+            schema["properties"]["items"]["items"] = json!({"$ref": format!("#/components/schemas/{item}")});
+        }
+    }
+}
+
+fn described(table: &RouteTable) -> OpenApi {
     let mut document = table.router.get_openapi().clone();
     // Wildcards are syntax of the router, not of OpenAPI.
     document.paths.paths = document

@@ -60,7 +60,7 @@ impl WaitQuery {
 /// after a restart. A repeated request with the same `Idempotency-Key` within 24 hours returns the same execution.
 /// With `Accept: text/event-stream` the response contains the events of `GET /v1/executions/{id}/events`.
 #[utoipa::path(post, path = "/v1/executions", tag = "executions", operation_id = "create_execution",
-    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, description = "Unique name of this request, such as a UUID")),
+    params(WaitQuery, ("Idempotency-Key" = Option<String>, Header, format = "idempotency-key", description = "Unique name of this request, such as a UUID")),
     request_body = CreateExecution,
     responses((status = OK, description = "The result, or the events as they occur",
             content((Envelope = "application/json"), (Events = "text/event-stream"))),
@@ -139,15 +139,15 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error>
 #[into_params(parameter_in = Query)]
 pub(crate) struct ExecutionQuery {
     /// Rows per page, at least 1. Larger values are reduced to 200.
-    #[param(value_type = Option<u64>, minimum = 1, example = 50)]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 9223372036854775807_u64, example = 50)]
     limit: Option<String>,
     /// `next_page_token` of the previous page.
-    #[param(max_length = 256)]
+    #[param(format = "page-token")]
     page_token: Option<String>,
     /// Filter by status.
     status: Option<Status>,
     /// Filter by skill.
-    #[param(value_type = Option<String>)]
+    #[param(value_type = Option<String>, format = "skill-name")]
     skill: Option<SkillName>,
     /// Accepted at this time or later.
     #[serde(default, deserialize_with = "time")]

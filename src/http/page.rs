@@ -17,10 +17,10 @@ use crate::engine::PageRequest;
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
     /// Rows per page, at least 1. Larger values are reduced to 200.
-    #[param(value_type = Option<u64>, minimum = 1, example = 50)]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 9223372036854775807_u64, example = 50)]
     limit: Option<String>,
     /// `next_page_token` of the previous page.
-    #[param(max_length = 256)]
+    #[param(format = "page-token")]
     page_token: Option<String>,
 }
 

@@ -48,7 +48,7 @@ impl<'de> Deserialize<'de> for PutSecret {
 /// Replaces an existing secret of this name. Skills that declare the name receive it as a variable from the next run
 /// on.
 #[utoipa::path(put, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "set_secret", request_body = PutSecret,
-    params(("name" = String, Path, description = "Name of the variable, such as `API_TOKEN`", max_length = 64)),
+    params(("name" = String, Path, format = "secret-name", description = "Name of the variable, such as `API_TOKEN`")),
     responses((status = CREATED, description = "Created"), (status = NO_CONTENT, description = "Replaced")))]
 pub(crate) async fn set(
     call: Call,
@@ -79,7 +79,7 @@ pub(crate) async fn list(call: Call, Paging(page): Paging) -> JsonResult<List<Se
 ///
 /// Permanent. Skills that declare it are rejected until it is set again.
 #[utoipa::path(delete, path = "/v1/secrets/{name}", tag = "secrets", operation_id = "delete_secret",
-    params(("name" = String, Path, description = "The name of the secret", max_length = 64)),
+    params(("name" = String, Path, format = "secret-name", description = "The name of the secret")),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(call: Call, Path(name): Path<SecretName>) -> Result<StatusCode, ProblemResponse> {
     secrets::delete(call.engine(), &call.caller, &name).await?;

@@ -56,7 +56,7 @@ pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, Pr
 #[expect(dead_code, reason = "for the document only")]
 struct SkillForm {
     /// Zip archive.
-    #[schema(inline)]
+    #[schema(value_type = String, format = Binary)]
     file: Raw,
 }
 
@@ -73,7 +73,7 @@ pub(crate) async fn list(call: Call, Paging(page): Paging) -> JsonResult<List<Sk
 ///
 /// Most recent push first.
 #[utoipa::path(get, path = "/v1/skills/{name}", tag = "skills", operation_id = "list_skill_versions",
-    params(("name" = String, Path, description = "The skill"), PageQuery),
+    params(("name" = String, Path, format = "skill-name", description = "The skill"), PageQuery),
     responses((status = OK, body = List<SkillSummary>)))]
 pub(crate) async fn versions(
     call: Call,
@@ -88,8 +88,8 @@ pub(crate) async fn versions(
 /// Show a version of a skill
 #[utoipa::path(get, path = "/v1/skills/{name}/{version}", tag = "skills", operation_id = "show_skill",
     params(
-        ("name" = String, Path, description = "The skill"),
-        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+        ("name" = String, Path, format = "skill-name", description = "The skill"),
+        ("version" = String, Path, format = "selector", description = "A semantic version, `latest` or a digest `sha256:…`"),
     ),
     responses((status = OK, body = Skill)))]
 pub(crate) async fn show(
@@ -106,8 +106,8 @@ pub(crate) async fn show(
 /// The bytes as they were uploaded.
 #[utoipa::path(get, path = "/v1/skills/{name}/{version}/archive", tag = "skills", operation_id = "download_skill",
     params(
-        ("name" = String, Path, description = "The skill"),
-        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+        ("name" = String, Path, format = "skill-name", description = "The skill"),
+        ("version" = String, Path, format = "selector", description = "A semantic version, `latest` or a digest `sha256:…`"),
     ),
     responses(
         (status = OK, description = "The archive", body = Raw, content_type = "application/zip"),
@@ -145,8 +145,8 @@ pub(crate) async fn archive(
 /// `{version}` may also be `latest` or a digest.
 #[utoipa::path(delete, path = "/v1/skills/{name}/{version}", tag = "skills", operation_id = "delete_skill",
     params(
-        ("name" = String, Path, description = "The skill"),
-        ("version" = String, Path, description = "A semantic version, `latest` or a digest `sha256:…`"),
+        ("name" = String, Path, format = "skill-name", description = "The skill"),
+        ("version" = String, Path, format = "selector", description = "A semantic version, `latest` or a digest `sha256:…`"),
     ),
     responses((status = NO_CONTENT, description = "Deleted")))]
 pub(crate) async fn delete(

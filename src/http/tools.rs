@@ -22,10 +22,10 @@ pub(crate) struct ToolQuery {
     #[param(value_type = Option<ToolFormat>, inline)]
     format: ToolFormat,
     /// Skills per page, at least 1. Larger values are reduced to 200.
-    #[param(value_type = Option<u64>, minimum = 1, example = 50)]
+    #[param(value_type = Option<u64>, minimum = 1, maximum = 9223372036854775807_u64, example = 50)]
     limit: Option<String>,
     /// `next_page_token` of the previous page.
-    #[param(max_length = 256)]
+    #[param(format = "page-token")]
     page_token: Option<String>,
 }
 

@@ -42,7 +42,7 @@ pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 #[into_params(parameter_in = Query)]
 pub(crate) struct EventsQuery {
     /// As the header `Last-Event-ID`, for clients that cannot send it. The header takes precedence.
-    #[param(max_length = 100, example = "120-0-3-running")]
+    #[param(format = "event-id", example = "120-0-3-running")]
     last_event_id: Option<String>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct EventsQuery {
 /// follows: its id is answered with 204.
 #[utoipa::path(get, path = "/v1/executions/{id}/events", tag = "executions", operation_id = "watch_execution",
     params(("id" = uuid::Uuid, Path, description = "The execution"), EventsQuery,
-        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last received event", example = "120-0-3-running")),
+        ("Last-Event-ID" = Option<String>, Header, format = "event-id", description = "The id of the last received event", example = "120-0-3-running")),
     responses((status = OK, description = "The events; the schema lists their names and their `data`", body = Events, content_type = "text/event-stream"),
         (status = NO_CONTENT, description = "All events were sent already")))]
 pub(crate) async fn events(

@@ -1,7 +1,7 @@
 //! The OpenAPI document, health, and what every answer carries.
 
 use axum::http::{HeaderName, header};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use skillbox::http::{Settings, matrix};
 
 use super::client::{Call, TestServer};
@@ -30,6 +30,57 @@ async fn serves_openapi_document_with_every_route() {
             assert!(!description.is_empty(), "{route} {status}");
         }
     }
+}
+
+/// Calls `look` for each schema and whatever else is an object.
+fn each_object(value: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
+    match value {
+        Value::Object(members) => {
+            look(members);
+            members.values().for_each(|member| each_object(member, look));
+        }
+        Value::Array(items) => items.iter().for_each(|item| each_object(item, look)),
+        _ => {}
+    }
+}
+
+/// A format of our own would tell clients nothing: it must have become a pattern.
+#[test]
+fn openapi_document_has_only_standard_formats() {
+    const STANDARD: [&str; 6] = ["binary", "date-time", "double", "int32", "int64", "uuid"];
+    let mut patterns = 0;
+    each_object(&skillbox::http::document(), &mut |schema| {
+        if let (Some(format), true) = (
+            schema.get("format").and_then(Value::as_str),
+            schema.contains_key("type"),
+        ) {
+            assert!(STANDARD.contains(&format), "{schema:?}");
+        }
+        patterns += usize::from(schema.get("pattern").is_some_and(Value::is_string));
+    });
+    assert!(patterns > 30, "{patterns}");
+}
+
+/// What generators of clients stumbled over.
+#[test]
+fn openapi_document_has_one_type_for_each_thing() {
+    let document = skillbox::http::document();
+    let schemas = &document["components"]["schemas"];
+    let file = &schemas["SkillForm"]["properties"]["file"];
+    assert_eq!(
+        (&file["type"], &file["format"]),
+        (&json!("string"), &json!("binary"))
+    );
+    for (name, schema) in schemas.as_object().unwrap() {
+        if let Some(item) = name.strip_prefix("List_") {
+            let reference = json!({"$ref": format!("#/components/schemas/{item}")});
+            assert_eq!(schema["properties"]["items"]["items"], reference, "{name}");
+        }
+    }
+    let events = &document["paths"]["/v1/executions/{id}/events"]["get"]["responses"]["200"]["content"];
+    let events = &events["text/event-stream"]["schema"];
+    assert_eq!(events["type"], "string");
+    assert_eq!(events["contentSchema"]["$ref"], "#/components/schemas/Events");
 }
 
 /// No reference leads nowhere.
