@@ -51,7 +51,8 @@ pub struct CreateExecution {
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<Args>)]
     pub args: Args,
-    /// Files for `/workspace`: relative path to base64 content.
+    /// Files for `/workspace`: relative path to base64 content. A path that ends in `/`, with empty content, is an empty
+    /// folder.
     #[serde(default, deserialize_with = "unless_null")]
     #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub files: Files,

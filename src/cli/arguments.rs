@@ -224,6 +224,15 @@ pub(crate) fn files(given: &[String], max: u64) -> Result<Vec<InputFile>> {
     Ok(files)
 }
 
+/// `--folder NAME`.
+pub(crate) fn folders(given: &[String]) -> Vec<InputFile> {
+    let folder = |name: &String| InputFile {
+        path: format!("{}/", name.trim_end_matches('/')),
+        content: bytes::Bytes::new(),
+    };
+    given.iter().map(folder).collect()
+}
+
 /// `--blob ID|@FILE`.
 pub(crate) fn blobs(given: &[String]) -> Result<(Vec<Digest>, Vec<File>)> {
     let (mut ids, mut contents) = (Vec::new(), Vec::new());

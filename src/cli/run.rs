@@ -56,6 +56,9 @@ pub(crate) struct RunArgs {
     /// File to place in the program's working directory, under its own name or NAME; may be repeated
     #[arg(long = "file", value_name = "[NAME=]PATH")]
     files: Vec<String>,
+    /// Empty folder to create in the program's working directory, such as out for `--out-dir out`; may be repeated
+    #[arg(long = "folder", value_name = "NAME")]
+    folders: Vec<String>,
     /// Blob to place in /blobs: the id of a stored blob, or @FILE; may be repeated
     #[arg(long = "blob", value_name = "ID|@FILE")]
     blobs: Vec<String>,
@@ -217,7 +220,11 @@ impl RunArgs {
         let spec = RunSpec {
             input: self.input.as_deref().map(arguments::input).transpose()?,
             args: [take(&mut self.of_script), take(&mut self.args)].concat(),
-            files: arguments::files(&self.files, files_max)?,
+            files: [
+                arguments::files(&self.files, files_max)?,
+                arguments::folders(&self.folders),
+            ]
+            .concat(),
             blobs,
             script: self.script.take(),
             workdir: self.workdir,

@@ -230,7 +230,8 @@ pub(super) fn plan(subject: Subject<'_>, spec: &RunSpec, settings: &Settings) ->
 fn workdir(target: &Target, spec: &RunSpec, manifest: &Manifest) -> Result<Workdir, Error> {
     match (target.is_script(), spec.workdir) {
         (true, Some(asked)) => Ok(asked),
-        (true, None) if spec.files.is_empty() => Ok(Workdir::Skill),
+        // A folder for results is nothing to work on.
+        (true, None) if spec.files.iter().all(|file| file.folder().is_some()) => Ok(Workdir::Skill),
         (true, None) | (false, None | Some(Workdir::Request)) => Ok(Workdir::Request),
         (false, Some(Workdir::Skill)) => Err(Error::invalid(format!(
             "workdir: `skill` is for a `script`; the skill's own program finds its files in /skills/{}",

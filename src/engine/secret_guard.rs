@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::RunSpec;
 use crate::error::{Error, quoted};
+use crate::sandbox::InputFile;
 
 /// Rejects packages and files that could change what is executed. `folder` contains the skill's files.
 pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
@@ -14,8 +15,16 @@ pub(super) async fn check(spec: &RunSpec, folder: &Path) -> Result<(), Error> {
             "requirements: not allowed, because this skill receives secrets; declare packages in its requirements.txt or package.json",
         ));
     }
-    let paths: Vec<_> = spec.files.iter().map(|file| file.path.clone()).collect();
-    if let Some(code) = paths.iter().find(|path| is_code(path)) {
+    let paths: Vec<_> = spec
+        .files
+        .iter()
+        .map(|file| file.folder().unwrap_or(&file.path).to_owned())
+        .collect();
+    let is_executed = |file: &&InputFile| match file.folder() {
+        Some(folder) => folder.to_ascii_lowercase().split('/').any(is_searched),
+        None => is_code(&file.path),
+    };
+    if let Some(InputFile { path: code, .. }) = spec.files.iter().find(is_executed) {
         return Err(rejected(code, "may be executed", "publish it with the skill"));
     }
     let folder = folder.to_owned();
@@ -67,12 +76,6 @@ const FOLDERS: [&str; 2] = ["node_modules", "__pycache__"];
 fn is_code(path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let (folders, name) = path.rsplit_once('/').unwrap_or(("", &path));
-    let is_searched = |folder: &str| {
-        folder.starts_with('.')
-            || FOLDERS.contains(&folder)
-            || folder.ends_with(".dist-info")
-            || folder.ends_with(".egg-info")
-    };
     let has_code_extension = match name.rsplit_once('.') {
         Some((_, extension)) => CODE.contains(&extension) || extension.is_empty(),
         None => true,
@@ -82,6 +85,14 @@ fn is_code(path: &str) -> bool {
         || has_code_extension
         || name.contains(".so.")
         || NAMES.contains(&name)
+}
+
+/// Whether interpreters or tools search a folder of this name.
+fn is_searched(folder: &str) -> bool {
+    folder.starts_with('.')
+        || FOLDERS.contains(&folder)
+        || folder.ends_with(".dist-info")
+        || folder.ends_with(".egg-info")
 }
 
 #[cfg(test)]

@@ -66,11 +66,19 @@ pub(super) async fn receive_inputs(stream: &mut wire::Stream) -> io::Result<Resu
                 input.size
             ),
             InputPlace::Code => format!("the code of {} bytes cannot be placed: {error}", input.size),
+            InputPlace::Folder(path) => {
+                format!("the folder `{path}` cannot be created in {WORKSPACE}: {error}")
+            }
             InputPlace::Workspace(path) => format!(
                 "the file `{path}` of {} bytes cannot be placed in {WORKSPACE}: {error}",
                 input.size
             ),
         };
+        if let InputPlace::Folder(path) = &input.place {
+            let created = workspace_path(path).and_then(fs::create_dir_all);
+            placed = placed.and(created.map_err(refused));
+            continue;
+        }
         let mut file = create(&input.place);
         let mut left = input.size;
         while left > 0 {
@@ -92,7 +100,7 @@ fn create(place: &InputPlace) -> io::Result<File> {
         InputPlace::Json => PathBuf::from(INPUT),
         InputPlace::Stdin => PathBuf::from(STDIN),
         InputPlace::Code => PathBuf::from(CODE),
-        InputPlace::Workspace(relative) => workspace_path(relative)?,
+        InputPlace::Workspace(relative) | InputPlace::Folder(relative) => workspace_path(relative)?,
         InputPlace::Blob(name) => blob_path(name)?,
     };
     if let Some(parent) = path.parent() {

@@ -6,9 +6,17 @@ use crate::ids::Digest;
 
 #[derive(Clone, Debug)]
 pub struct InputFile {
-    /// Relative path below `/workspace`.
+    /// Relative path below `/workspace`. An empty folder ends in `/`.
     pub path: String,
     pub content: bytes::Bytes,
+}
+
+impl InputFile {
+    /// The path, if this is an empty folder.
+    #[must_use]
+    pub fn folder(&self) -> Option<&str> {
+        self.path.strip_suffix('/')
+    }
 }
 
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::document::{File, SkillMdError};
+use crate::skill::ignored_keys::IgnoredKeys;
 use crate::skill::{Origin, Schema, Warning, foreign, repair, skill_toml, yaml};
 
 /// The keys of the Agent Skills specification.
@@ -47,6 +48,7 @@ pub(super) struct Fields {
     pub(super) metadata: BTreeMap<String, String>,
     /// Warnings about ignored values.
     pub(super) warnings: Vec<Warning>,
+    ignored: IgnoredKeys,
 }
 
 /// A value and its origin.
@@ -82,6 +84,9 @@ impl Fields {
                 _ => fields.take(&key, node, Origin::SkillToml, &mut declared),
             };
             taken.map_err(|error| error.in_file(File::SkillToml))?;
+        }
+        for told in std::mem::take(&mut fields.ignored).warnings() {
+            fields.warn_of(told.origin, told.line, told.message);
         }
         for (origin, found) in [
             (Origin::FrontMatter, top),
@@ -181,11 +186,7 @@ impl Fields {
             .find(|known| *known == key)
             .or_else(|| RUNTIME_KEYS.into_iter().find(|known| *known == key));
         let Some(known) = known else {
-            let message = format!(
-                "unknown key {} is ignored; check its spelling or move it into `metadata`",
-                quoted(key)
-            );
-            self.warn_of(origin, line, message);
+            self.ignored.add(key, origin, line);
             return Ok(());
         };
         match into.insert(known, node) {

@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(
             messages(mixed, "a.b"),
             [
-                "Skillbox Some(5) unknown key `hook` is ignored;",
+                "Skillbox Some(5) unknown key `hook`: ignored; c",
                 "AgentSkills Some(2) `name` must be 1 to 64 of a-z,",
                 "AgentSkills Some(4) `version` is not a key of the ",
                 "AgentSkills Some(5) `hook` is not a key of the spe",

@@ -7,6 +7,7 @@ mod entrypoint;
 mod fields;
 mod foreign;
 mod function;
+mod ignored_keys;
 mod image;
 mod language;
 mod lint;

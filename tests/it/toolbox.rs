@@ -201,6 +201,53 @@ async fn workdir_selects_files_in_working_directory() {
 }
 
 #[tokio::test]
+async fn creates_empty_folders_for_results() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let program = "import os, sys
+assert os.listdir(sys.argv[1]) == [] and os.path.isfile('SKILL.md')
+open(sys.argv[1] + '/result.txt', 'w').write('x')
+";
+    let files = [("SKILL.md", SKILL_MD), ("scripts/save.py", program)];
+    let folder = |path: &str, content: &'static str| InputFile {
+        path: path.to_owned(),
+        content: content.into(),
+    };
+    let spec = |sent: Vec<InputFile>| RunSpec {
+        files: sent,
+        workdir: None,
+        ..ask("scripts/save.py", &["out/deep"])
+    };
+    let sent = vec![folder("out/deep/", ""), folder("empty/", "")];
+    let execution = world.run_archive(zip_of(&files), spec(sent)).await.unwrap();
+    assert_eq!(
+        execution.new.workdir,
+        Some(Workdir::Skill),
+        "folders are nothing to work on"
+    );
+    assert_eq!(paths(&succeeded(execution)), ["out/deep/result.txt"]);
+    for (sent, part) in [
+        (vec![folder("out/", "x")], "is a folder"),
+        (vec![folder("out/", ""), folder("out", "x")], "given twice"),
+        (vec![folder("../", "")], "not a valid relative path"),
+        (vec![folder("/", "")], "not a valid relative path"),
+        (vec![folder("a//", "")], "not a valid relative path"),
+        (
+            vec![folder("a/b/", ""), folder("a", "x")],
+            "cannot be a file and the folder",
+        ),
+    ] {
+        let error = world
+            .run_archive(zip_of(&files), spec(sent))
+            .await
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("files: ") && error.contains(part), "{error}");
+    }
+}
+
+#[tokio::test]
 async fn only_scripts_work_among_the_files_of_their_skill() {
     let Some(world) = World::on(super::BACKEND).await else {
         return;

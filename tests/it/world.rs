@@ -87,6 +87,8 @@ pub(crate) fn images() -> Images {
 pub(crate) const IMAGE_WITH_VOLUME: &str = "skillbox-test/volumes:2";
 /// An image that wants to be run in every way that it must not be run; the test that needs it makes it.
 pub(crate) const IMAGE_WITH_WISHES: &str = "skillbox-test/wishes:1";
+/// Made by `tests/office-image.sh`.
+pub(crate) const IMAGE_WITH_OFFICE: &str = "skillbox-test/office:1";
 /// A tag that means one image and then another; the test that needs it makes it.
 pub(crate) const IMAGE_THAT_MOVES: &str = "skillbox-test/moves:1";
 /// An image that declares volumes where sandboxes have scratch; the test that needs it makes it.
@@ -376,6 +378,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         IMAGE_WITH_WISHES,
         IMAGE_WITH_SCRATCH,
         IMAGE_THAT_MOVES,
+        IMAGE_WITH_OFFICE,
     ]
     .map(ToOwned::to_owned);
     Settings {

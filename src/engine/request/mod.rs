@@ -253,7 +253,8 @@ fn check_files(files: &[InputFile]) -> Result<(), Error> {
     }
     let mut seen = HashSet::new();
     for file in files {
-        let plain = file.path.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        let path = file.folder().unwrap_or(&file.path);
+        let plain = path.split('/').all(|part| !matches!(part, "" | "." | ".."));
         let short = file.path.len() <= limits::ARCHIVE_PATH_BYTES_MAX;
         if !plain || !short || file.path.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
@@ -261,9 +262,18 @@ fn check_files(files: &[InputFile]) -> Result<(), Error> {
                 file.path
             )));
         }
-        if !seen.insert(file.path.as_str()) {
+        if file.folder().is_some() && !file.content.is_empty() {
+            return Err(Error::invalid(format!(
+                "files: {:?} is a folder, which has no content; remove the `/` at its end, or the content",
+                file.path
+            )));
+        }
+        if !seen.insert(path) {
             return Err(Error::invalid(format!("files: {:?} is given twice", file.path)));
         }
+    }
+    for file in files.iter().filter(|file| file.folder().is_some()) {
+        seen.remove(file.folder().unwrap_or_default());
     }
     for file in files {
         let mut above = file.path.match_indices('/').map(|(at, _)| &file.path[..at]);

@@ -167,6 +167,8 @@ pub enum InputPlace {
     Code,
     /// A relative path below `/workspace`.
     Workspace(String),
+    /// An empty folder below `/workspace`.
+    Folder(String),
     /// `/blobs`, read-only, named by the 64 hex digits of its digest.
     Blob(String),
 }

@@ -252,10 +252,10 @@ impl GuestReport {
 
 async fn send_inputs(mut stream: wire::Stream, program: &ProgramRun) -> io::Result<()> {
     let json = program.input.as_str().as_bytes();
-    let files = program
-        .files
-        .iter()
-        .map(|file| (InputPlace::Workspace(file.path.clone()), &file.content[..]));
+    let files = program.files.iter().map(|file| match file.folder() {
+        Some(folder) => (InputPlace::Folder(folder.to_owned()), &[][..]),
+        None => (InputPlace::Workspace(file.path.clone()), &file.content[..]),
+    });
     let stdin = program.stdin.as_ref();
     let stdin = stdin.map(|content| (InputPlace::Stdin, &content[..]));
     let code = program.code.as_ref();

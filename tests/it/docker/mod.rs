@@ -22,6 +22,8 @@ mod examples;
 #[path = "../functions.rs"]
 mod functions;
 #[cfg(unix)]
+#[path = "../office.rs"]
+mod office;
 #[path = "../published.rs"]
 mod published;
 #[cfg(unix)]

@@ -21,6 +21,8 @@ mod deps_storage;
 mod examples;
 #[path = "../functions.rs"]
 mod functions;
+#[path = "../office.rs"]
+mod office;
 #[path = "../published.rs"]
 mod published;
 #[cfg(unix)]
