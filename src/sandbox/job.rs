@@ -159,7 +159,7 @@ impl PackageKind {
 pub(super) struct Mount<'a> {
     /// Path inside.
     pub(super) at: String,
-    /// Identifies the content on any host.
+    /// Identifies tenant and content on any host. Tenants share no files: locks and inotify events would pass between them.
     pub(super) name: String,
     pub(super) digest: &'a Digest,
     pub(super) folder: &'a Path,
@@ -167,16 +167,21 @@ pub(super) struct Mount<'a> {
 
 impl SandboxSpec {
     pub(super) fn mounts(&self) -> Vec<Mount<'_>> {
+        let tenant = Digest::of(self.tenant.as_str().as_bytes()).hex()[..16].to_owned();
         let skills = self.skill.iter().chain(&self.mounted).map(|skill| Mount {
             at: format!("/skills/{}", skill.name),
-            name: format!("skill-{}-{}", &skill.digest.hex()[..32], skill.name),
+            name: format!("skill-{tenant}-{}-{}", &skill.digest.hex()[..32], skill.name),
             digest: &skill.digest,
             folder: &skill.folder,
         });
         let deps = self.deps.iter().map(|deps| Mount {
             at: deps.packages.folder().to_owned(),
             // Includes the kind, since the same files may be packages of both kinds with different mount points.
-            name: format!("deps-{}-{}", deps.packages.as_str(), &deps.digest.hex()[..32]),
+            name: format!(
+                "deps-{tenant}-{}-{}",
+                deps.packages.as_str(),
+                &deps.digest.hex()[..32]
+            ),
             digest: &deps.digest,
             folder: &deps.folder,
         });

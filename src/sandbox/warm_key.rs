@@ -127,10 +127,8 @@ impl Fields {
             deps,
             limits,
         } = spec;
-        // If a sandbox has content of a tenant, a warm start must not reveal to another tenant that this content was
-        // run.
-        let has_content = skill.is_some() || !mounted.is_empty() || !deps.is_empty();
-        self.add(if has_content { tenant.as_str() } else { "" }.as_bytes());
+        // A warm start must not reveal what another tenant has run, not even that it has run code.
+        self.add(tenant.as_str().as_bytes());
         self.add(image.as_str().as_bytes());
         self.add_skills(skill.as_slice());
         self.add_skills(mounted);
@@ -317,7 +315,7 @@ mod tests {
 
     /// Decision 18: a warm start reveals nothing about another tenant.
     #[test]
-    fn tenants_share_warm_sandboxes_without_content_only() {
+    fn tenants_share_no_warm_sandbox() {
         let contents: &[fn(&mut Job)] = &[
             |_| {},
             |job| job.sandbox.skill = Some(skill("report", "a")),
@@ -334,8 +332,7 @@ mod tests {
                     add(job);
                 })
             };
-            let is_shared = key_of("acme") == key_of("other");
-            assert_eq!(is_shared, index == 0, "content {index}");
+            assert_ne!(key_of("acme"), key_of("other"), "content {index}");
         }
     }
 

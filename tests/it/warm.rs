@@ -385,6 +385,20 @@ async fn first_run_is_cold_although_another_tenant_ran_the_same_content() {
         }
         panic!("no warm sandbox was created for {}", caller.tenant());
     };
+    let run_code_as = async |caller: &Caller| {
+        let request = RunSpec::of_code(Language::Python, "1".to_owned());
+        let execution = world.runs().run(caller.tenant(), request).await.unwrap();
+        execution.outcome.unwrap().timings.warm
+    };
+    let mut code_is_warm = false;
+    for _ in 0..TRIES {
+        code_is_warm = code_is_warm || run_code_as(&world.admin).await;
+    }
+    assert!(code_is_warm, "no warm sandbox was created for code");
+    assert!(
+        !run_code_as(&other).await,
+        "a warm start revealed that another tenant ran code"
+    );
     let content = || archive(Language::Python, "", "print()");
     publish(&world, content()).await;
     world

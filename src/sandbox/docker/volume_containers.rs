@@ -1,6 +1,6 @@
 //! Volume containers: never started, each with one volume of the guest's binary, a skill's files or packages.
 //!
-//! Sandboxes mount these volumes read-only. One per content, shared by all servers on the engine, renamed when
+//! Sandboxes mount these volumes read-only. One per tenant and content, shared by all servers on the engine, renamed when
 //! complete.
 
 use std::collections::HashMap;

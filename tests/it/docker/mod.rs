@@ -55,6 +55,8 @@ mod secrets;
 mod streams;
 #[path = "../streams_ends.rs"]
 mod streams_ends;
+#[path = "../tenant_files.rs"]
+mod tenant_files;
 #[path = "../toolbox.rs"]
 mod toolbox;
 #[path = "../warm.rs"]
