@@ -185,6 +185,32 @@ async fn each_outcome_has_own_status_and_code() {
     assert_eq!(output(&outcome), 1);
 }
 
+/// O-20.
+#[tokio::test]
+async fn written_output_is_kept_however_the_program_ends() {
+    let Some(world) = World::on(super::BACKEND).await else {
+        return;
+    };
+    let endings = [
+        ("import sys; sys.exit(3)", Status::Failed),
+        ("import os; os.kill(os.getpid(), 9)", Status::Failed),
+        ("a = []\nwhile True: a.append(bytearray(8 << 20))", Status::Oom),
+        ("while True: pass", Status::Timeout),
+    ];
+    for (ending, status) in endings {
+        let program = format!(
+            "with open('/sandbox/out/output.json', 'w') as out: out.write('{{\"done\": 1}}')\n{ending}"
+        );
+        let ask = RunSpec {
+            timeout: (status == Status::Timeout).then(|| Duration::from_secs(3)),
+            ..RunSpec::default()
+        };
+        let outcome = world.run(Language::Python, &program, ask).await.outcome.unwrap();
+        assert_eq!(outcome.status, status, "{ending}: {:?}", outcome.error);
+        assert_eq!(output(&outcome), serde_json::json!({"done": 1}), "{ending}");
+    }
+}
+
 /// C-11 and the cancel route: a cancelled execution is recorded as such, once, however often it is asked.
 #[tokio::test(flavor = "multi_thread")]
 async fn cancelled_execution_ends_within_a_second() {
