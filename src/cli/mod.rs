@@ -17,6 +17,7 @@ mod exit;
 mod failure;
 mod id_argument;
 mod key;
+mod man_pages;
 mod moment;
 mod progress;
 mod prove;
@@ -131,6 +132,8 @@ enum Command {
     Config,
     /// Print a completion script
     Completions(completions::CompletionsArgs),
+    /// Write man pages into a folder
+    ManPages(man_pages::ManPagesArgs),
     /// Print the version
     #[command(after_help = "Example:\n  skillbox version")]
     Version,
@@ -238,6 +241,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
             console,
         ),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
+        Command::ManPages(args) => man_pages::write(&args, Cli::command(), console),
         Command::Version => {
             console.text(concat!("skillbox ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Success)

@@ -101,16 +101,13 @@ pub(crate) fn document(table: &RouteTable) -> Value {
 
 /// A parameter cannot be `null`, only absent. An event stream is text, whose structure is that of its events.
 fn describe_wire(operation: &mut Value) {
-    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-    for parameter in parameters.into_iter().flatten() {
-        if let Some(kind) = parameter.pointer_mut("/schema/type")
-            && *kind == json!(["string", "null"])
-        {
+    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
+        let kind = &mut parameter["schema"]["type"];
+        if *kind == json!(["string", "null"]) {
             *kind = json!("string");
         }
     }
-    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
-    for (_, response) in responses.into_iter().flatten() {
+    for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
         if let Some(content) = response
             .get_mut("content")
             .and_then(|content| content.get_mut(events::MEDIA_TYPE))

@@ -24,10 +24,11 @@ use crate::skill::{Selector, SkillName};
 /// Publish a skill
 ///
 /// The body is a zip archive of the skill's folder. Content that is already published is answered with 200. Different
-/// content under a published version is a conflict. `application/octet-stream` is accepted for the archive, too.
+/// content under a published version is a conflict.
 #[utoipa::path(post, path = "/v1/skills", tag = "skills", operation_id = "publish_skill",
     request_body(content(
         (Raw = "application/zip"),
+        (Raw = "application/octet-stream"),
         (SkillForm = "multipart/form-data"),
     )),
     responses(

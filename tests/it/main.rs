@@ -27,6 +27,8 @@ mod engine;
 mod folders;
 #[cfg(target_os = "linux")]
 mod full_disk;
+#[cfg(unix)]
+mod get_script;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;

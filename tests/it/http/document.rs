@@ -61,16 +61,6 @@ fn openapi_document_has_only_standard_formats() {
     assert!(patterns > 30, "{patterns}");
 }
 
-/// Python's generator reads `null` as a wrong value, schemathesis ends with a traceback.
-#[test]
-fn openapi_document_has_no_null_keywords() {
-    each_object(&skillbox::http::document(), &mut |members| {
-        for keyword in ["parameters", "type", "schema", "content", "items", "$ref"] {
-            assert_ne!(members.get(keyword), Some(&Value::Null), "{members:?}");
-        }
-    });
-}
-
 /// What generators of clients stumbled over.
 #[test]
 fn openapi_document_has_one_type_for_each_thing() {
