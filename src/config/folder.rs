@@ -56,6 +56,12 @@ impl DataFolder {
         &self.path
     }
 
+    /// Warnings for the operator: the folder is private, but others may decide what its path leads to.
+    #[must_use]
+    pub fn doubts(&self) -> Vec<String> {
+        privacy::doubts(&self.path)
+    }
+
     #[must_use]
     pub fn admin_key_path(&self) -> PathBuf {
         self.path.join(ADMIN_KEY)
@@ -231,5 +237,22 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn link_and_open_parent_are_doubtful() {
+        let top = tempfile::tempdir().unwrap();
+        let doubts = |path: &Path| DataFolder::open(path).unwrap().doubts();
+        let own = top.path().join("own");
+        assert!(doubts(&own).is_empty());
+        let link = top.path().join("link");
+        std::os::unix::fs::symlink(&own, &link).unwrap();
+        assert!(doubts(&link)[0].contains("is a link"));
+        let open = top.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(doubts(&open.join("data"))[0].contains("everybody can write"));
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o1777)).unwrap();
+        assert!(doubts(&open.join("data")).is_empty());
     }
 }

@@ -50,6 +50,29 @@ pub(super) fn check_folder(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// What makes a folder doubtful although it is private: others decide what its path leads to.
+pub(super) fn doubts(path: &Path) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink()) {
+        doubts.push(
+            "is a link; name the folder that it leads to, so that a changed link does not change the data"
+                .to_owned(),
+        );
+    }
+    let parent = path.parent().map(fs::metadata).and_then(Result::ok);
+    // With the sticky bit, as of /tmp, others cannot rename what is ours.
+    if let Some(parent) = parent
+        && parent.mode() & 0o002 != 0
+        && parent.mode() & 0o1000 == 0
+    {
+        doubts.push(
+            "lies in a folder that everybody can write to, who can replace it; choose another parent folder"
+                .to_owned(),
+        );
+    }
+    doubts
+}
+
 /// Options for writing a file for this user only.
 pub(super) fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();

@@ -100,6 +100,9 @@ async fn program_sees_only_its_sandbox_and_reaches_nothing() {
         "opened_devices": [],
         "made_devices": ["EPERM"],
         "made_devices_opened": [],
+        // An image has files of its own, none of the host.
+        "etc_read": of(super::BACKEND, seen["etc_read"].clone(), json!([])),
+        "etc_writable": [],
         "engine_sockets": [],
         "sockets_in_files": [],
         "named_unix_sockets": [],
