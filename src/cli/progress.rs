@@ -28,6 +28,14 @@ impl Spinner {
         Self(Some((sender, thread)))
     }
 
+    /// As [`say`](Self::say); without a spinner a line is printed.
+    pub(crate) fn tell(&self, text: String, is_line: bool) {
+        if self.0.is_none() && is_line {
+            let _ = writeln!(io::stderr().lock(), "{}", terminal_text::line(&text));
+        }
+        self.say(text);
+    }
+
     pub(crate) fn say(&self, text: String) {
         if let Some((sender, _)) = &self.0 {
             let _ = sender.send(text);

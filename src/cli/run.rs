@@ -9,7 +9,7 @@ use clap::Args;
 
 use crate::cli::arguments::{self, Archive, SkillArgument};
 use crate::cli::artifacts::ArtifactSaver;
-use crate::cli::client::{Client, RunResult};
+use crate::cli::client::{Client, InstallReports, RunResult};
 use crate::cli::console::{Console, Format};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
@@ -269,10 +269,14 @@ impl PreparedRun {
             false => ShownEvents::Aside,
         };
         let mut watcher = EventPrinter::new(console, shown);
+        let reports = match quiet {
+            true => InstallReports::Silent,
+            false => InstallReports::Printed,
+        };
         let ran = if is_for_person || (Console::draws_progress() && !quiet) {
-            client.run(request, Some(&mut |told| watcher.print(told)))
+            client.run(request, Some(&mut |told| watcher.print(told)), reports)
         } else {
-            client.run(request, None)
+            client.run(request, None, reports)
         };
         let RunResult {
             envelope,

@@ -52,7 +52,7 @@ impl Maintenance<'_> {
             Check::of("server", open),
             Check::of("store", self.engine.store.ping().await),
             Check::of("blob", self.engine.blob.ping().await),
-            Check::of("sandbox", self.engine.sandbox.check().await),
+            Check::of("sandbox", self.engine.sandbox.check().await.map(drop)),
         ];
         Readiness {
             ready: checks.iter().all(|check| check.ok),

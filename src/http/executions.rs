@@ -100,7 +100,13 @@ pub(crate) async fn create(
         execution = executions::get(call.engine(), &call.caller, execution.new.id, wait).await?;
     }
     drop(held);
-    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
+    let span = tracing::Span::current();
+    span.record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
+    span.record(
+        field::SKILL,
+        execution.new.skill.as_ref().map(tracing::field::display),
+    );
+    span.record(field::OUTCOME, execution.status.as_str());
     let answer = response::json_always(&call.state.answers, call.tenant(), &envelope(&call, &execution))?;
     if execution.status.is_final() {
         return Ok(answer);

@@ -35,6 +35,8 @@ pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Reque
         { field::TENANT } = Empty,
         { field::KEY_ID } = Empty,
         { field::EXECUTION_ID } = logged.execution.map(tracing::field::display),
+        { field::SKILL } = Empty,
+        { field::OUTCOME } = Empty,
     );
     telemetry::continue_trace(&span, |name| request.headers().get(name)?.to_str().ok());
     let mut response = next.run(request).instrument(span.clone()).await;

@@ -72,3 +72,5 @@ pub const PACKAGES_HOST_SHARE: u64 = 4;
 pub const PACKAGES_COLLECT_MAX: Duration = Duration::from_secs(240);
 /// All paths of a package set.
 pub const PACKAGES_PATHS_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Interval at which an installation reports what it has downloaded.
+pub const INSTALL_PROGRESS_EVERY: Duration = Duration::from_secs(1);

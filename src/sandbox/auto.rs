@@ -139,7 +139,8 @@ impl Auto {
             Ok(()) => Ok(BackendChoice {
                 kind: BackendKind::Native,
                 reason: format!(
-                    "auto: the container engine is unavailable ({docker}); the native sandbox keeps every promise"
+                    "auto: {}; the native sandbox keeps every promise",
+                    first_clause(&docker.to_string())
                 ),
                 degraded: &[],
             }),
@@ -173,15 +174,16 @@ impl Auto {
         }
     }
 
-    pub(super) async fn check(&self) -> Result<(), Error> {
+    pub(super) async fn check(&self) -> Result<BackendKind, Error> {
         let Err(docker) = self.unless_missing(EnginePart::Engine, self.find_engine()).await else {
-            return Ok(());
+            return Ok(BackendKind::Docker);
         };
         #[cfg(target_os = "linux")]
         return self
             .native
             .check()
             .await
+            .map(|()| BackendKind::Native)
             .map_err(|native| both_failed(&docker, &native));
         #[cfg(not(target_os = "linux"))]
         Err(docker)
@@ -210,6 +212,11 @@ impl Auto {
     fn locked(&self) -> MutexGuard<'_, HashMap<EnginePart, MissingPart>> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is wrong, without the remedies that follow: `doctor` has them.
+fn first_clause(message: &str) -> &str {
+    message.split("; ").next().unwrap_or(message)
 }
 
 /// Checks for a missing part use at most this share of the time (1 / n).

@@ -130,6 +130,15 @@ pub enum Progress {
     Installing {
         /// As their author wrote them.
         packages: String,
+        /// Number of packages that were asked for.
+        count: usize,
+    },
+    /// Bytes that the installation has transferred so far.
+    Downloaded { bytes: u64 },
+    Installed {
+        /// Size of the installed files.
+        bytes: u64,
+        took: std::time::Duration,
     },
 }
 
@@ -345,9 +354,16 @@ impl Sandbox {
         }
     }
 
-    /// Checks that a sandbox can be created now.
-    pub async fn check(&self) -> Result<(), Error> {
-        on_backend!(self, backend => backend.check().await)
+    /// Checks that a sandbox can be created now; returns the backend that would be used.
+    pub async fn check(&self) -> Result<BackendKind, Error> {
+        match self {
+            Self::Docker(docker) => docker.check().await.map(|()| BackendKind::Docker),
+            #[cfg(target_os = "linux")]
+            Self::Native(native) => native.check().await.map(|()| BackendKind::Native),
+            Self::Auto(auto) => auto.check().await,
+            #[cfg(feature = "testing")]
+            Self::Scripted(scripted) => scripted.check().await.map(|()| BackendKind::Scripted),
+        }
     }
 
     /// Removes ended and expired sandboxes, and those of `dead` instances. Returns their number.

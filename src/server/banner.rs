@@ -1,6 +1,5 @@
 //! The start-up banner: address, data folder, backends, key.
 
-use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -28,11 +27,19 @@ pub(super) struct Facts<'a> {
 /// A backend that does not respond must not delay the banner.
 const CHECK_MAX: Duration = Duration::from_secs(5);
 
+/// Prints where the server is at once, and its backend as soon as that is known.
 pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
+    let print = |text: String| {
+        if greeting == Greeting::Banner {
+            // The server runs even if its standard output is closed.
+            let _ = std::io::stdout().lock().write_all(text.as_bytes());
+        }
+    };
+    print(text(facts));
     tracing::info!(address = %facts.address, data = %facts.folder.path().display(), "Serving on {}", facts.address);
     let sandbox = tokio::time::timeout(CHECK_MAX, facts.engine.sandbox().check()).await;
     let sandbox = match sandbox {
-        Ok(Ok(())) => Ok(()),
+        Ok(Ok(kind)) => Ok(kind.as_str()),
         Ok(Err(error)) => Err(error.to_string()),
         Err(_) => Err("the sandbox backend does not respond".to_owned()),
     };
@@ -45,44 +52,30 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
             "Sandbox degraded: {degraded} is enforced only by a watchdog; results are marked, `skillbox doctor` shows the reason"
         );
     }
-    if greeting == Greeting::Banner {
-        // The server runs even if its standard output is closed.
-        let _ = std::io::stdout()
-            .lock()
-            .write_all(text(facts, &sandbox).as_bytes());
-    }
+    print(line("sandbox", &sandbox_state(facts.engine, &sandbox)));
 }
 
-fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
+fn line(name: &str, value: &str) -> String {
+    format!("  {name:<21}{value}\n")
+}
+
+fn text(facts: &Facts<'_>) -> String {
     let Facts {
         config,
         address,
         folder,
         key,
-        engine,
+        engine: _,
     } = facts;
     let url = config
         .server_url
         .clone()
         .unwrap_or_else(|| format!("http://{}", reachable(*address)));
     let mut text = format!("Skillbox {}\n", env!("CARGO_PKG_VERSION"));
-    let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<9}{value}");
-    };
-    line("API", &format!("{url}  (documented at {url}/openapi.json)"));
-    line("data", &folder.path().display().to_string());
-    let backend = engine.sandbox().name();
-    let degraded = match engine.sandbox().degraded() {
-        [] => String::new(),
-        promises => format!("; DEGRADED: {}", promises.join(", ")),
-    };
-    let state = match sandbox {
-        Ok(()) => format!("{backend}: ready{degraded}"),
-        Err(why) => format!("{backend}: NOT READY: {why}; run `skillbox doctor` for details"),
-    };
-    line("sandbox", &state);
+    text += &line("API", &format!("{url}  (documented at {url}/openapi.json)"));
+    text += &line("data", &folder.path().display().to_string());
     let file = folder.admin_key_path();
-    let key = match key {
+    let told = match key {
         AdminKey::Created(key) => format!(
             "{}  (shown only once; stored in {})",
             key.reveal(),
@@ -93,14 +86,37 @@ fn text(facts: &Facts<'_>, sandbox: &Result<(), String>) -> String {
             "none in the data folder; use an existing key, or run `skillbox key recover`".to_owned()
         }
     };
-    line("key", &key);
+    text += &line("administrator's key", &told);
+    if !matches!(key, AdminKey::Unknown) {
+        text += &line(
+            "try",
+            &format!(
+                r#"curl -s {url}/v1/executions -H "Authorization: Bearer $(cat {})" -H 'Content-Type: application/json' -d '{{"code": "6 * 7", "language": "python"}}'"#,
+                file.display()
+            ),
+        );
+    }
     if !address.ip().is_loopback() {
-        line(
+        text += &line(
             "note",
             "open to the network without TLS: put a TLS proxy in front, and name it in server_url or allowed_hosts",
         );
     }
     text
+}
+
+/// `native: ready`; of `auto`, that it chose.
+fn sandbox_state(engine: &Engine, sandbox: &Result<&str, String>) -> String {
+    let configured = engine.sandbox().name();
+    let degraded = match engine.sandbox().degraded() {
+        [] => String::new(),
+        promises => format!("; DEGRADED: {}", promises.join(", ")),
+    };
+    match sandbox {
+        Ok(kind) if *kind == configured => format!("{kind}: ready{degraded}"),
+        Ok(kind) => format!("{kind}: ready{degraded} (chosen by {configured})"),
+        Err(why) => format!("{configured}: NOT READY: {why}; run `skillbox doctor` for details"),
+    }
 }
 
 /// An address for clients, which cannot connect to 0.0.0.0.

@@ -60,6 +60,9 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let maintenance = tokio::spawn(maintain(engine.clone(), closing.clone()));
     let delivering = tokio::spawn(webhooks.run(closing.clone()));
+    for doubt in folder.doubts() {
+        tracing::warn!("data_dir: {} {doubt}", folder.path().display());
+    }
     for notice in &config.notices {
         tracing::warn!("{notice}");
     }

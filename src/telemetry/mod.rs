@@ -7,6 +7,7 @@ mod metrics;
 mod otlp;
 mod process;
 mod text_format;
+mod text_line;
 
 use std::io::IsTerminal;
 
@@ -47,6 +48,8 @@ pub mod field {
     pub const EXECUTION_ID: &str = "execution.id";
     pub const DELIVERY_ID: &str = "delivery.id";
     pub const SKILL: &str = "skill";
+    /// Status of an execution that has ended.
+    pub const OUTCOME: &str = "outcome";
     pub const VERSION: &str = "version";
     pub const DIGEST: &str = "digest";
     pub const IMAGE: &str = "image";
@@ -102,7 +105,13 @@ pub fn init_with_traces(directives: &str, format: LogFormat, endpoint: &str) -> 
     let written = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     match lines.format {
         LogFormat::Text => registry
-            .with(written.with_ansi(lines.colour).with_filter(lines.filter))
+            .with(
+                written
+                    .json()
+                    .with_ansi(lines.colour)
+                    .event_format(text_line::TextLine)
+                    .with_filter(lines.filter),
+            )
             .try_init(),
         LogFormat::Json => registry
             .with(
@@ -149,7 +158,14 @@ where
     let layer = tracing_subscriber::fmt::layer().with_writer(writer);
     let registry = tracing_subscriber::registry().with(lines.filter);
     match lines.format {
-        LogFormat::Text => Box::new(registry.with(layer.with_ansi(lines.colour))),
+        LogFormat::Text => Box::new(
+            registry.with(
+                layer
+                    .json()
+                    .with_ansi(lines.colour)
+                    .event_format(text_line::TextLine),
+            ),
+        ),
         LogFormat::Json => Box::new(registry.with(layer.json().event_format(json::FlatJson))),
     }
 }
@@ -207,6 +223,38 @@ mod tests {
             (&"INFO".into(), &module_path!().into())
         );
         assert!(line["timestamp"].is_string() && text.lines().count() == 1);
+    }
+
+    #[test]
+    fn writes_text_lines_with_named_fields() {
+        let text = logged(LogFormat::Text, "info", || {
+            let span = tracing::info_span!(
+                "request",
+                { field::REQUEST_ID } = "r-1",
+                { field::EXECUTION_ID } = "e-1"
+            );
+            let _inside = span.enter();
+            tracing::info!(
+                { field::REQUEST_METHOD } = "POST",
+                { field::REQUEST_ROUTE } = "/v1/executions",
+                { field::DURATION_MS } = 361,
+                { field::STATUS } = 200,
+                { field::OUTCOME } = "success",
+                "Answered POST"
+            );
+            tracing::warn!(path = "a b\nc", "Disk is full");
+        });
+        let lines: Vec<&str> = text
+            .lines()
+            .map(|line| &line[line.find('Z').unwrap()..])
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "Z INFO POST /v1/executions status=200 ms=361 outcome=success execution=e-1",
+                r#"Z WARN Disk is full execution=e-1 request.id=r-1 path="a b\nc""#,
+            ]
+        );
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn start(shell: &Shell, args: &[&str]) -> (Child, String) {
     let mut server = shell.spawn(&all);
     let mut banner = String::new();
     let mut lines = BufReader::new(server.stdout.as_mut().unwrap());
-    while !banner.contains("  key") {
+    while !banner.contains("  sandbox") {
         assert_ne!(
             lines.read_line(&mut banner).unwrap(),
             0,

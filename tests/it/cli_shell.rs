@@ -152,7 +152,7 @@ pub(crate) fn has_docker() -> bool {
     let instance = skillbox::ids::InstanceId::generate();
     let sandbox = skillbox::sandbox::Sandbox::docker(crate::world::docker_settings(), instance);
     match runtime.block_on(sandbox.check()) {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(error) => {
             crate::world::missing("docker", &error.to_string());
             false

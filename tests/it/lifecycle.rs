@@ -18,7 +18,7 @@ use crate::world::{archive, docker_settings, images, missing};
 async fn has_docker() -> bool {
     let sandbox = Sandbox::docker(docker_settings(), InstanceId::generate());
     match sandbox.check().await {
-        Ok(()) => true,
+        Ok(_) => true,
         Err(error) => {
             missing("docker", &error.to_string());
             false

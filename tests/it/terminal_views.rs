@@ -2,6 +2,7 @@
 
 use super::cli_shell::{Shell, has_docker};
 use super::terminal::{Screen, TERMINAL, Terminal};
+use super::world::missing;
 
 const GREETS: &str =
     "import sys\nprint('hello')\nsys.stderr.write('careful\\n')\n{'answer': 6 * 7, 'of': [1, 2]}\n";
@@ -261,4 +262,25 @@ fn code_file_runs_by_its_name() {
         "{}",
         needs.stderr
     );
+}
+
+/// In a pipe, too: it may take minutes.
+#[test]
+fn installation_reports_begin_and_end() {
+    let Some(shell) = person() else { return };
+    std::fs::write(shell.folder().join("needs.py"), "import six; six.PY3").unwrap();
+    let run = || shell.run(&["run", "./needs.py", "--requirement", "six", "--format", "value"]);
+    let first = run();
+    if first.stderr.contains("could not be installed") {
+        return missing("packages", &first.stderr);
+    }
+    assert_eq!(first.stdout, "true\n", "{}", first.stderr);
+    let lines: Vec<&str> = first.stderr.lines().collect();
+    assert_eq!(lines[0], "installing six", "{lines:?}");
+    assert!(
+        lines[1].starts_with("installed ") && lines[1].ends_with(" s"),
+        "{lines:?}"
+    );
+    let again = run();
+    assert!(!again.stderr.contains("install"), "{}", again.stderr);
 }

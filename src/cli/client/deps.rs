@@ -51,7 +51,8 @@ impl EmbeddedClient {
         self.call(async {
             let told = async {
                 while let Some(progress) = progress.recv().await {
-                    spinner.say(progress_message(progress));
+                    let (text, is_line) = progress_message(progress);
+                    spinner.tell(text, is_line);
                 }
                 std::future::pending().await
             };
@@ -74,10 +75,22 @@ impl RemoteClient {
     }
 }
 
-/// Human-readable progress.
-pub(super) fn progress_message(progress: Progress) -> String {
+/// Human-readable progress, and whether it is worth a line where no spinner is drawn.
+pub(super) fn progress_message(progress: Progress) -> (String, bool) {
+    let mib = |bytes: u64| bytes.div_ceil(limits::MIB);
     match progress {
-        Progress::Pulling { image, detail } => format!("pulling {image}: {detail}"),
-        Progress::Installing { packages } => format!("installing {packages}"),
+        Progress::Pulling { image, detail } => (format!("pulling {image}: {detail}"), false),
+        Progress::Installing { packages, count: 1 } => (format!("installing {packages}"), true),
+        Progress::Installing { packages, count } => {
+            (format!("installing {count} packages: {packages}"), true)
+        }
+        Progress::Downloaded { bytes } => (
+            format!("installing packages: {} MiB downloaded", mib(bytes)),
+            false,
+        ),
+        Progress::Installed { bytes, took } => {
+            let seconds = took.as_secs_f64();
+            (format!("installed {} MiB in {seconds:.0} s", mib(bytes)), true)
+        }
     }
 }

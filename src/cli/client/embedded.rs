@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use super::deps::progress_message;
 use super::watch::RunEvents;
-use super::{Listed, RunResult, listed};
+use super::{InstallReports, Listed, RunResult, listed};
 use crate::api::{List, executions, page_request};
 use crate::auth::Caller;
 use crate::blob::Object;
@@ -122,9 +122,15 @@ impl EmbeddedClient {
         })
     }
 
-    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
+    pub(crate) fn run(
+        &self,
+        request: RunRequest,
+        on_event: Option<&mut OnEvent<'_>>,
+        reports: InstallReports,
+    ) -> Result<RunResult> {
         self.ran.set(true);
-        self.runtime.block_on(self.run_until_signal(request, on_event))
+        self.runtime
+            .block_on(self.run_until_signal(request, on_event, reports))
     }
 
     /// Ctrl-C cancels the execution and waits until its sandbox is removed; a second Ctrl-C ends this process.
@@ -132,6 +138,7 @@ impl EmbeddedClient {
         &self,
         request: RunRequest,
         mut on_event: Option<&mut OnEvent<'_>>,
+        reports: InstallReports,
     ) -> Result<RunResult> {
         let mut signals = Signals::new()?;
         let (sender, mut progress) = tokio::sync::mpsc::channel(PROGRESS_WAITING);
@@ -168,7 +175,8 @@ impl EmbeddedClient {
                     return Ok(RunResult { envelope, interrupted });
                 }
                 Some(progress) = progress.recv() => if let Some(spinner) = &spinner {
-                    spinner.say(progress_message(progress));
+                    let (text, is_line) = progress_message(progress);
+                    spinner.tell(text, is_line && reports == InstallReports::Printed);
                 },
                 () = signals.next() => {
                     if interrupted {

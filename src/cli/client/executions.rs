@@ -29,6 +29,13 @@ pub(crate) struct ExecutionListFilter {
     pub(crate) rows: usize,
 }
 
+/// Whether installations of packages are reported where no spinner is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InstallReports {
+    Printed,
+    Silent,
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub(crate) struct RunResult {
@@ -38,14 +45,19 @@ pub(crate) struct RunResult {
 }
 
 impl Client {
-    /// Runs to completion. `on_event` receives events meanwhile.
-    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
+    /// Runs to completion. `on_event` receives events meanwhile. Of a server nothing is known of installations.
+    pub(crate) fn run(
+        &self,
+        request: RunRequest,
+        on_event: Option<&mut OnEvent<'_>>,
+        reports: InstallReports,
+    ) -> Result<RunResult> {
         match self {
             Self::Embedded(_) if request.spec.callback_url.is_some() => Err(Failure::new(
                 Exit::Usage,
                 "--callback-url needs a server (`--server`): a local run sends no webhooks",
             )),
-            Self::Embedded(local) => local.run(request, on_event),
+            Self::Embedded(local) => local.run(request, on_event, reports),
             Self::Remote(remote) => remote.run(request, on_event),
         }
     }

@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::limits;
 
 pub(crate) use embedded::EmbeddedClient;
-pub(crate) use executions::{ExecutionListFilter, RunResult};
+pub(crate) use executions::{ExecutionListFilter, InstallReports, RunResult};
 pub(crate) use remote::RemoteClient;
 
 #[derive(Debug)]

@@ -150,6 +150,10 @@ fn check(config: Result<Config>, report: &mut DoctorReport<'_>) -> Result<()> {
         "data folder",
         format!("{} is private and writable", folder.path().display()),
     ))?;
+    for doubt in folder.doubts() {
+        let told = format!("{} {doubt}", folder.path().display());
+        report.add(CheckResult::warning("data folder", told, "set SKILLBOX_DATA_DIR"))?;
+    }
     let local = EmbeddedClient::over(runtime, Assembled { engine, folder }, &config);
     engine::check(&local, &config, report)
 }

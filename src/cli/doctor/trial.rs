@@ -3,7 +3,7 @@
 use super::{CheckResult, DoctorReport};
 use crate::cli::arguments;
 use crate::cli::authoring::write_scaffold;
-use crate::cli::client::{EmbeddedClient, RunResult};
+use crate::cli::client::{EmbeddedClient, InstallReports, RunResult};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
@@ -41,7 +41,7 @@ fn run(local: &EmbeddedClient, language: Language) -> Result<CheckResult> {
         }),
         ..spec.into()
     };
-    let RunResult { envelope, .. } = local.run(request, None)?;
+    let RunResult { envelope, .. } = local.run(request, None, InstallReports::Silent)?;
     let expected = r#""Hello, Doctor!""#;
     let output = envelope
         .output

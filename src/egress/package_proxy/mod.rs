@@ -81,6 +81,12 @@ impl PackageProxy {
         }
     }
 
+    /// Bytes that were transferred so far, in both directions.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        limits::EGRESS_BYTES_MAX.saturating_sub(self.bytes_left.load(Ordering::Relaxed))
+    }
+
     pub fn first_failure(&self) -> Option<ProxyFailure> {
         self.first_failure
             .lock()

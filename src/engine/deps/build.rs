@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
@@ -57,9 +58,11 @@ impl Packages<'_> {
             waiting,
         } = installation;
         if let Some(progress) = waiting.progress {
-            let packages = wanted.names().join(", ");
-            let _ = progress.try_send(Progress::Installing { packages });
+            let names = wanted.names();
+            let (packages, count) = (names.join(", "), names.len());
+            let _ = progress.try_send(Progress::Installing { packages, count });
         }
+        let began = Instant::now();
         let (egress, tunnels) = Egress::new();
         let job = self.installer_job(plan, wanted, egress).await?;
         let deps = &self.engine.settings.deps;
@@ -72,7 +75,8 @@ impl Packages<'_> {
         // Dropping it closes every tunnel.
         let mut gate = JoinSet::new();
         gate.spawn(proxy.clone().serve(tunnels));
-        let report = self.install(&job, choice, &mut artifacts, waiting).await?;
+        let install = self.install(&job, choice, &mut artifacts, waiting);
+        let report = with_progress(install, &proxy, waiting).await?;
         drop(gate);
         // A skill's own image may lack the interpreter of the other language.
         let may_lack = plan.job.sandbox.image_of == ImageOf::Skill && plan.language != wanted.language();
@@ -87,6 +91,10 @@ impl Packages<'_> {
         check.check(proxy.first_failure())?;
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.store_set(name, wanted, tar).await?;
+        if let Some(progress) = waiting.progress {
+            let (bytes, took) = (set.bytes, began.elapsed());
+            let _ = progress.try_send(Progress::Installed { bytes, took });
+        }
         tracing::info!(packages = %set.key, bytes = set.bytes, "Installed packages {}", set.key);
         Ok(Some(Dependencies {
             packages: packages_of(set.language),
@@ -274,6 +282,28 @@ async fn authorities(path: &Path) -> io::Result<String> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(text)
+}
+
+/// Reports once a second how much was downloaded.
+async fn with_progress<T>(
+    install: impl Future<Output = T>,
+    proxy: &PackageProxy,
+    waiting: InstallWaiter<'_>,
+) -> T {
+    let Some(progress) = waiting.progress else {
+        return install.await;
+    };
+    tokio::pin!(install);
+    let mut every = tokio::time::interval(limits::INSTALL_PROGRESS_EVERY);
+    loop {
+        tokio::select! {
+            installed = &mut install => return installed,
+            _ = every.tick() => {
+                let bytes = proxy.bytes();
+                let _ = progress.try_send(Progress::Downloaded { bytes });
+            }
+        }
+    }
 }
 
 #[cfg(test)]
