@@ -112,8 +112,7 @@ uninstall() {
     say "done; data folders and /etc/skillbox are unchanged"
 }
 
-prefix=$HOME/.local binary='' systemd='' action=install_all
-if [ "$(id -u)" = 0 ]; then prefix=/usr/local; fi
+prefix='' binary='' systemd='' action=install_all
 while [ $# -gt 0 ]; do
     case $1 in
         --prefix | --binary)
@@ -134,6 +133,16 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+# Services and provisioning tools run without HOME, which only an ordinary user's default needs.
+if [ -z "$prefix" ]; then
+    if [ "$(id -u)" = 0 ]; then
+        prefix=/usr/local
+    elif [ -n "${HOME:-}" ]; then
+        prefix=$HOME/.local
+    else
+        die "HOME is not set: set it or use --prefix DIR"
+    fi
+fi
 case $prefix in
     /*) ;;
     *) prefix=$PWD/$prefix ;;

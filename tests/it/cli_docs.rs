@@ -326,7 +326,7 @@ fn installer_installs_and_removes_its_files() {
     let prefix = shell.folder().join("prefix");
     let install = |args: &[&str]| {
         let mut command = Command::new("bash");
-        command.arg(&installer).args(args).env("HOME", shell.folder());
+        command.arg(&installer).args(args).env_remove("HOME");
         command_output(command.current_dir(shell.folder()).output().unwrap())
     };
     let help = install(&["--help"]);
