@@ -75,7 +75,8 @@ impl Packages<'_> {
         // Dropping it closes every tunnel.
         let mut gate = JoinSet::new();
         gate.spawn(proxy.clone().serve(tunnels));
-        let install = self.install(&job, choice, &mut artifacts, waiting);
+        // Boxed: it holds the future of a whole run.
+        let install = Box::pin(self.install(&job, choice, &mut artifacts, waiting));
         let report = with_progress(install, &proxy, waiting).await?;
         drop(gate);
         // A skill's own image may lack the interpreter of the other language.
@@ -286,14 +287,13 @@ async fn authorities(path: &Path) -> io::Result<String> {
 
 /// Reports once a second how much was downloaded.
 async fn with_progress<T>(
-    install: impl Future<Output = T>,
+    mut install: impl Future<Output = T> + Unpin,
     proxy: &PackageProxy,
     waiting: InstallWaiter<'_>,
 ) -> T {
     let Some(progress) = waiting.progress else {
         return install.await;
     };
-    tokio::pin!(install);
     let mut every = tokio::time::interval(limits::INSTALL_PROGRESS_EVERY);
     loop {
         tokio::select! {
