@@ -207,6 +207,10 @@ async fn written_output_is_kept_however_the_program_ends() {
         };
         let outcome = world.run(Language::Python, &program, ask).await.outcome.unwrap();
         assert_eq!(outcome.status, status, "{ending}: {:?}", outcome.error);
+        // A watchdog, where no cgroup can be had, kills the whole sandbox, which then sends nothing.
+        if status == Status::Oom && std::env::var_os(crate::world::DEGRADED).is_some() {
+            continue;
+        }
         assert_eq!(output(&outcome), serde_json::json!({"done": 1}), "{ending}");
     }
 }
