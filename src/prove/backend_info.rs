@@ -10,7 +10,7 @@ pub(super) struct BackendInfo {
     pub(super) backend: &'static str,
     /// Human-readable.
     pub(super) form: String,
-    /// From general to specific: backend, `gvisor`, `ordinary`, `degraded`.
+    /// From general to specific: backend, `gvisor`, `ordinary` or `root`, `degraded`.
     pub(super) traits: Vec<String>,
     pub(super) degraded: Vec<String>,
     /// Promises whose mechanism depends on this host, with the mechanism.
@@ -61,7 +61,7 @@ impl BackendInfo {
             .collect();
         let traits = [
             Some("native"),
-            ordinary.then_some("ordinary"),
+            Some(if ordinary { "ordinary" } else { "root" }),
             (!degraded.is_empty()).then_some("degraded"),
         ];
         Self {

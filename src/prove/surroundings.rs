@@ -1,6 +1,6 @@
 //! Canaries, listeners and host state that attacks must neither read nor change.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ const KNOBS: [&str; 6] = [
     "vm/overcommit_memory",
 ];
 
+/// Programs of the host that are locked during the attacks. Images have files of their own under these names.
+const LOCKED: [&str; 2] = ["/usr/bin/env", "/usr/bin/id"];
+
 /// The surroundings of one `prove` run, in a folder of its own.
 #[derive(Debug)]
 pub(super) struct Surroundings {
@@ -34,6 +37,8 @@ pub(super) struct Surroundings {
     received: AtomicUsize,
     token_leaks: AtomicUsize,
     before: Vec<(String, Vec<u8>)>,
+    /// Open as long as they are locked.
+    _locked: Vec<File>,
 }
 
 impl Surroundings {
@@ -58,6 +63,7 @@ impl Surroundings {
             received: AtomicUsize::new(0),
             token_leaks: AtomicUsize::new(0),
             before: host_state(),
+            _locked: LOCKED.into_iter().filter_map(locked).collect(),
         })
     }
 
@@ -82,6 +88,7 @@ impl Surroundings {
             "addresses": addresses(),
             "tcp": self.listeners.tcp_port,
             "udp": self.listeners.udp_port,
+            "locked": LOCKED,
         });
         input.as_object().cloned().unwrap_or_default()
     }
@@ -119,6 +126,12 @@ impl Surroundings {
             "host_changed": changed,
         })
     }
+}
+
+/// `None` if it is missing, or another process has locked it, which serves as well.
+fn locked(path: &str) -> Option<File> {
+    let file = File::open(path).ok()?;
+    file.try_lock().is_ok().then_some(file)
 }
 
 /// This program, which is every sandbox's first process, and kernel settings.

@@ -1,4 +1,4 @@
-# What can be seen and reached: S-13, S-15, S-18, S-20, S-22, S-23, S-24.
+# What can be seen and reached: S-13, S-15, S-18, S-20, S-22, S-23, S-24, T-20.
 import glob
 
 given_by_test = given()
@@ -19,7 +19,7 @@ first = {entry: attempt(read, f"/proc/1/{entry}") for entry in ["environ", "maps
 first["fd"] = attempt(os.listdir, "/proc/1/fd")
 tuning = {entry: write(f"/proc/1/{entry}", "0") for entry in ["oom_score_adj", "coredump_filter", "timens_offsets", "comm", "attr/current"]}
 verdicts["first_process_shows"] = [entry for entry, verdict in first.items() if verdict not in ("EACCES", "EPERM")]
-verdicts["likelier_to_go_than_first"] = int(read("/proc/self/oom_score_adj")) >= 500
+verdicts["likelier_to_go_than_first"] = int(read("/proc/self/oom_score_adj")) > int(read("/proc/1/oom_score_adj"))
 # 500 is what the engine gave PID 1: nobody may become less likely than it to go when memory runs out.
 verdicts["oom_score_lowered"] = [score for score in (-1000, 0, 499) if write("/proc/self/oom_score_adj", str(score)) == "ok"]
 verdicts["first_process_tuned"] = [entry for entry, verdict in tuning.items() if verdict == "ok"]
@@ -76,6 +76,14 @@ verdicts["sockets_in_files"] = [path for top in ["/run", "/var", "/tmp", "/sandb
 verdicts["named_unix_sockets"] = [line for line in open("/proc/net/unix").read().splitlines()[1:] if len(line.split()) > 7]
 
 import fcntl, termios
+
+
+def lock(path):
+    with open(path, "rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+verdicts["locks_of_the_host"] = [path for path in given_by_test.get("locked", []) if attempt(lock, path) == "EAGAIN"]
 
 controlled = attempt(os.open, "/dev/tty", os.O_RDWR)
 inject = attempt(fcntl.ioctl, 0, termios.TIOCSTI, b"x")

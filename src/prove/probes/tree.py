@@ -70,10 +70,10 @@ def names():
         deep += "/" + "e" * 3
         os.mkdir(deep)
     put(deep + "/bottom")
-    control = b"\x01" * 255
+    quotes = b'"' * 255
     path = os.fsencode(FILES)
     for _ in range(12):
-        path += b"/" + control
+        path += b"/" + quotes
         os.mkdir(path)
     put(path + b"/deep")
 
@@ -127,9 +127,9 @@ def long_paths():
     for _ in range(14):
         path += b"/" + b"d" * 250
         os.mkdir(path)
-    # Each byte of these takes six in JSON, and three in a link.
+    # Each byte of these takes two in JSON, and three in a link.
     for number in range(300):
-        put(path + b"/" + b"\x01" * 246 + b"%04d" % number)
+        put(path + b"/" + b'"' * 246 + b"%04d" % number)
     os.chdir(path)
     for number in range(3):
         os.mkdir(str(number) * 250)

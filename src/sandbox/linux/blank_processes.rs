@@ -5,10 +5,11 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use super::cgroup::{CgroupScope, CgroupSetup, Cgroups};
 use super::identity::{Identity, Privilege};
-use super::spawn::{BlankProcess, Spawner};
+use super::spawn::{BlankProcess, Spawner, TenantMounts};
 use super::{Degraded, Settings};
 use crate::ids::InstanceId;
 use crate::limits;
@@ -27,6 +28,15 @@ pub(super) struct BlankProcesses {
 struct BlankQueue {
     ready: VecDeque<BlankProcess>,
     pending: usize,
+    pending_for_tenant: usize,
+    latest_tenant: Option<String>,
+}
+
+/// A slot of the queue, to be given back by [`BlankProcesses::add`] even after a failure.
+#[derive(Debug)]
+pub(super) struct Reservation {
+    /// The tenant whose mounts are to be attached in advance.
+    pub(super) tenant: Option<String>,
 }
 
 impl BlankProcesses {
@@ -78,28 +88,53 @@ impl BlankProcesses {
         self.spawner.make(identity, cell.transpose()?)
     }
 
-    /// The oldest live one.
-    pub(super) fn take(&self) -> Option<BlankProcess> {
+    /// The oldest live one with the mounts of this tenant, or else with those of none.
+    pub(super) fn take(&self, tenant: &str) -> Option<BlankProcess> {
         loop {
-            let waiting = self.queue().ready.pop_front()?;
+            let waiting = self.queue().take(tenant, Instant::now())?;
             if waiting.is_alive() {
                 return Some(waiting);
             }
         }
     }
 
-    /// Whether another one is needed; if so, the caller must call [`Self::add`], even after a failure.
-    pub(super) fn reserve_slot(&self) -> bool {
+    /// A slot if another one is needed. Half of them get the mounts of the tenant that ran last.
+    pub(super) fn reserve_slot(&self) -> Option<Reservation> {
         let mut queue = self.queue();
-        let is_room = queue.ready.len() + queue.pending < self.max;
-        queue.pending += usize::from(is_room);
-        is_room
+        if queue.ready.len() + queue.pending >= self.max {
+            return None;
+        }
+        queue.pending += 1;
+        let dressed = queue
+            .ready
+            .iter()
+            .filter(|waiting| waiting.tenant.is_some())
+            .count();
+        let tenant = queue.latest_tenant.clone();
+        let tenant = tenant.filter(|_| dressed + queue.pending_for_tenant < self.max / 2);
+        queue.pending_for_tenant += usize::from(tenant.is_some());
+        Some(Reservation { tenant })
     }
 
-    pub(super) fn add(&self, made: Option<BlankProcess>) {
+    pub(super) fn add(&self, reservation: &Reservation, made: Option<BlankProcess>) {
         let mut queue = self.queue();
         queue.pending -= 1;
+        queue.pending_for_tenant -= usize::from(reservation.tenant.is_some());
         queue.ready.extend(made);
+    }
+
+    /// Those whose mounts are too old to be used. Dropping them blocks.
+    pub(super) fn take_expired(&self) -> Vec<BlankProcess> {
+        let (now, mut queue) = (Instant::now(), self.queue());
+        let all = std::mem::take(&mut queue.ready).into_iter();
+        let (expired, ready) = all.partition(|waiting| {
+            waiting
+                .tenant
+                .as_ref()
+                .is_some_and(|mounts| mounts.have_expired(now))
+        });
+        queue.ready = ready;
+        expired.into()
     }
 
     /// Ends all of them and the zygote. Blocking.
@@ -116,5 +151,16 @@ impl BlankProcesses {
 
     fn queue(&self) -> std::sync::MutexGuard<'_, BlankQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl BlankQueue {
+    fn take(&mut self, tenant: &str, now: Instant) -> Option<BlankProcess> {
+        self.latest_tenant = Some(tenant.to_owned());
+        let suits = |mounts: &TenantMounts| mounts.tenant == tenant && !mounts.have_expired(now);
+        let prepared = |waiting: &BlankProcess| waiting.tenant.as_ref().is_some_and(suits);
+        let place = self.ready.iter().position(prepared);
+        let place = place.or_else(|| self.ready.iter().position(|waiting| waiting.tenant.is_none()))?;
+        self.ready.remove(place)
     }
 }

@@ -27,6 +27,16 @@ const ROOT_NEEDS: [(CapabilitySet, &str); 5] = [
     (CapabilitySet::SYS_PTRACE, "CAP_SYS_PTRACE"),
 ];
 
+/// What root needs and this process lacks.
+pub(super) fn missing_capabilities() -> Vec<&'static str> {
+    let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    ROOT_NEEDS
+        .iter()
+        .filter(|(capability, _)| !held.contains(*capability))
+        .map(|(_, name)| *name)
+        .collect()
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Privilege {
     /// Each sandbox can have an id of its own.
@@ -44,12 +54,7 @@ impl Privilege {
         if uid != 0 {
             return Ok(Self::Ordinary { uid, gid });
         }
-        let held = rustix::thread::capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-        let missing: Vec<_> = ROOT_NEEDS
-            .iter()
-            .filter(|(capability, _)| !held.contains(*capability))
-            .map(|(_, name)| *name)
-            .collect();
+        let missing = missing_capabilities();
         if !missing.is_empty() {
             return Err(format!(
                 "root lacks {}, which it needs to give each sandbox a user of its own; grant it, or run as an ordinary user",

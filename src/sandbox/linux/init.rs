@@ -92,6 +92,7 @@ pub(super) fn enter<T>(prepare: fn() -> io::Result<T>) -> Result<T, Error> {
             apply(&step, &mut mounts, &mut filter).map_err(|error| Error::Step(Box::new(step), error))?;
         }
         match plan.then {
+            Then::Wait if prepared.is_some() => {}
             Then::Wait => prepared = Some(prepare().map_err(Error::Prepare)?),
             Then::Serve => {
                 return prepared.ok_or(Error::Refused("a plan begins with the part before the wait"));
@@ -198,7 +199,7 @@ fn resize(path: &str, bytes: u64, inodes: u64) -> io::Result<()> {
 }
 
 /// The host is not affected: the tmpfs covers `/tmp` in this mount namespace only.
-fn replace_root(bytes: u64, inodes: u64) -> io::Result<()> {
+pub(super) fn replace_root(bytes: u64, inodes: u64) -> io::Result<()> {
     const PLACE: &str = "/tmp";
     let options = format!("size={bytes},nr_inodes={inodes},mode=0755,uid={NOBODY},gid={NOBODY}");
     let flags = MountFlags::NOSUID | MountFlags::NODEV;

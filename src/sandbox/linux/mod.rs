@@ -5,6 +5,7 @@
 
 mod blank_processes;
 mod cgroup;
+mod container_options;
 mod factory;
 mod host;
 mod host_folder;
@@ -13,8 +14,10 @@ mod init;
 mod loopback;
 #[cfg(feature = "testing")]
 mod mutation;
+mod overlays;
 mod plan;
 mod plan_frame;
+mod plan_host;
 mod process_view;
 mod spawn;
 mod step;
@@ -40,18 +43,19 @@ use crate::sandbox::report::report;
 use crate::sandbox::warm_key::WarmKey;
 use crate::sandbox::warm_pool::{PendingSandbox, WarmFactory, WarmPool};
 use crate::sandbox::{
-    Backend, BackendChoice, BackendKind, Completion, Error, Job, Mount, ProgressSender, Report, RunContext,
-    Urgency, WarmPoolSettings,
+    Backend, BackendChoice, BackendKind, Completion, Error, Job, ProgressSender, Report, RunContext, Urgency,
+    WarmPoolSettings,
 };
 use crate::telemetry::WarmPoolStats;
 
 use cgroup::Weight;
-use factory::SandboxFactory;
+use factory::{SandboxFactory, SandboxParts};
 use plan::LimitMechanism;
 use spawn::BlankProcess;
 use teardown::{SandboxGuard, TEARDOWN_DELAY};
 use watchdog::Watchdog;
 
+pub use container_options::missing_container_options;
 pub use host::{HostSetup, PromiseMechanism};
 pub use host_folder::HostFolder;
 #[cfg(feature = "testing")]
@@ -193,8 +197,7 @@ impl Native {
             }
             return Ok(warm);
         }
-        let spec = &job.sandbox;
-        start_sandbox(self.factory().await?, &spec.mounts(), &spec.limits, weight).await
+        start_sandbox(self.factory().await?, &(&job.sandbox).into(), weight).await
     }
 
     /// Creates a sandbox that runs nothing, once, to check every step on this host.
@@ -208,7 +211,8 @@ impl Native {
                     &crate::execution::Maxima::default(),
                 );
                 let factory = self.factory().await?;
-                let mut ready = start_sandbox(factory, &[], &bounds, Weight::Whole).await?;
+                let empty = SandboxParts { tenant: "", mounts: Vec::new(), limits: &bounds };
+                let mut ready = start_sandbox(factory, &empty, Weight::Whole).await?;
                 let guest_report = tokio::time::timeout(limits::SANDBOX_START_MAX, ready.guest.wait_for_hello()).await;
                 let Ok(Ok(greeted)) = guest_report else {
                     return Err(did_not_come_up(&ready.diagnostics, &ready.body.exit_description().await));
@@ -229,31 +233,31 @@ impl Native {
 /// Sets the limits of a blank process and sends it the rest of its plan, which it applies in the background.
 async fn start_sandbox(
     factory: &Arc<SandboxFactory>,
-    mounts: &[Mount<'_>],
-    limits: &ResourceLimits,
+    parts: &SandboxParts<'_>,
     weight: Weight,
 ) -> Result<PreparedSandbox, Error> {
-    let blank = match factory.blank.take() {
+    let blank = match factory.blank.take(parts.tenant) {
         Some(blank) => blank,
-        None => fork_blank(factory).await?,
+        None => fork_blank(factory, None).await?,
     };
     let BlankProcess {
         link,
         diagnostics,
         body,
+        tenant,
     } = blank;
     let body = SandboxGuard {
         body: Some(body),
         background: factory.background.clone(),
     };
     if let Some(cell) = body.cell() {
-        cell.set_limits(limits)
+        cell.set_limits(parts.limits)
             .map_err(|error| failed("setting the sandbox's limits", error))?;
         if weight != Weight::Whole {
             cell.set_weight(weight).map_err(weight_failed)?;
         }
     }
-    if let Err(error) = factory.send_plan(&link, mounts, limits) {
+    if let Err(error) = factory.send_plan(&link, parts, tenant.as_ref()) {
         return Err(match error.kind() {
             // It failed at an earlier step and printed the reason.
             std::io::ErrorKind::BrokenPipe => did_not_come_up(&diagnostics, &body.exit_description().await),
@@ -286,8 +290,7 @@ impl WarmFactory for SandboxFactory {
         self: &Arc<Self>,
         pending: &PendingSandbox<PreparedSandbox>,
     ) -> Result<PreparedSandbox, Error> {
-        let spec = &pending.spec;
-        let mut started = start_sandbox(self, &spec.mounts(), &spec.limits, Weight::Little).await?;
+        let mut started = start_sandbox(self, &(&pending.spec).into(), Weight::Little).await?;
         let warm_up = started.guest.warm_up(pending.command());
         match tokio::time::timeout(limits::SANDBOX_START_MAX, warm_up).await {
             Ok(Ok(())) => {
@@ -306,11 +309,13 @@ impl WarmFactory for SandboxFactory {
     }
 
     async fn refill_others(self: &Arc<Self>, background: &TaskTracker) {
-        while !background.is_closed() && self.blank.reserve_slot() {
-            match fork_blank(self).await {
-                Ok(blank) => self.blank.add(Some(blank)),
+        while !background.is_closed()
+            && let Some(reservation) = self.blank.reserve_slot()
+        {
+            match fork_blank(self, reservation.tenant.clone()).await {
+                Ok(blank) => self.blank.add(&reservation, Some(blank)),
                 Err(error) => {
-                    self.blank.add(None);
+                    self.blank.add(&reservation, None);
                     tracing::warn!(%error, "Blank process not created; the next run creates its own");
                     return;
                 }
@@ -326,9 +331,13 @@ impl WarmFactory for SandboxFactory {
 }
 
 /// On a thread that may block.
-async fn fork_blank(factory: &Arc<SandboxFactory>) -> Result<BlankProcess, Error> {
+async fn fork_blank(factory: &Arc<SandboxFactory>, tenant: Option<String>) -> Result<BlankProcess, Error> {
     let factory = factory.clone();
-    let made = tokio::task::spawn_blocking(move || factory.make()).await;
+    let made = tokio::task::spawn_blocking(move || {
+        drop(factory.blank.take_expired());
+        factory.make(tenant.as_deref())
+    })
+    .await;
     made.map_err(|error| failed("making a sandbox", error))?
         .map_err(|error| userns_settings::refused(&error))
 }
@@ -342,10 +351,8 @@ fn failed(doing: &'static str, error: impl Into<Cause>) -> Error {
 
 impl PreparedSandbox {
     fn set_weight(&self, weight: Weight) -> Result<(), Error> {
-        self.body
-            .cell()
-            .map_or(Ok(()), |cell| cell.set_weight(weight))
-            .map_err(weight_failed)
+        let cell = self.body.cell();
+        cell.map_or(Ok(()), |cell| cell.set_weight(weight).map_err(weight_failed))
     }
 }
 
@@ -381,7 +388,7 @@ impl Backend for Native {
         let requested_at = Instant::now();
         let key = WarmKey::of(job);
         let ready = self.checkout_or_start(job, key).await?;
-        let (guest_report, body, diagnostics) = match self.drive(ready, job, &mut context).await? {
+        let (mut guest_report, body, diagnostics) = match self.drive(ready, job, &mut context).await? {
             // Another one, cold: the warm one ended before its program could start.
             (guest_report, body, _) if guest_report.warm && guest_report.is_stillborn() => {
                 tracing::warn!(execution = %job.program.execution, "A warm sandbox ended before its program; starting another");
@@ -391,7 +398,6 @@ impl Backend for Native {
             }
             driven => driven,
         };
-        let mut guest_report = guest_report;
         let exit_description = match guest_report.end {
             None if !guest_report.not_stored => Some(body.exit_description().await),
             None | Some(_) => None,

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::cgroup::Cell;
 use super::identity::{Identity, Privilege};
 use super::plan::{self, LimitMechanism, MountAccess, MountSource, SandboxInput};
+use super::plan_host;
 use super::spawn::{BlankProcess, Spawner};
 use super::step::{SetupPlan, Step};
 use super::{Native, host};
@@ -97,6 +98,7 @@ impl TestProcess {
 #[must_use]
 pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Value> {
     let skill = format!("/skills/{skill}");
+    let host = host::root(&[]);
     let input = SandboxInput {
         files: vec![(&skill, MountSource::Passed)],
         limits,
@@ -104,7 +106,7 @@ pub fn steps(skill: &SkillName, limits: &ResourceLimits) -> Vec<serde_json::Valu
         ways: MountAccess::Passed,
     };
     let all: Vec<Step> = [
-        plan::host_plan(&host::root(&[]), MountAccess::Passed).steps,
+        plan_host::before_run(&host, MountAccess::Passed),
         plan::run_plan(&input).steps,
     ]
     .concat();

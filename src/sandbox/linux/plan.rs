@@ -3,13 +3,10 @@
 //! There is no parameter to loosen anything here, and there must never be one: the caller chooses *what* runs,
 //! only this file chooses *how*. `init.rs` applies the steps inside the new process, in order.
 
-use std::collections::BTreeSet;
-
+use super::plan_host::folder;
 use super::step::{Resource, SetupPlan, Step, Then};
-use super::visible::{HostEntry, HostRoot};
 use crate::execution::ResourceLimits;
 use crate::limits;
-use crate::sandbox::kernel_files;
 
 /// Mount point of the host's root until it is unmounted.
 pub(super) const HOST: &str = "/.host";
@@ -55,47 +52,6 @@ pub(super) struct SandboxInput<'a> {
     pub(super) ways: MountAccess,
 }
 
-/// The steps that are equal for every sandbox of this host, applied by blank processes.
-pub(super) fn host_plan(host: &HostRoot, ways: MountAccess) -> SetupPlan {
-    let mut steps = vec![
-        Step::LeaveTerminal,
-        Step::HideCgroup,
-        Step::NameHost {
-            name: "sandbox".to_owned(),
-        },
-        Step::CutPropagation,
-        Step::ReplaceRoot {
-            bytes: limits::MIB,
-            inodes: 1024,
-        },
-    ];
-    steps.extend(programs(host));
-    steps.extend(etc(host));
-    steps.extend(devices(host));
-    steps.extend(scratch());
-    steps.push(Step::Processes);
-    steps.extend(limits::USER_LIMITS.iter().map(|(name, value)| Step::LimitUser {
-        name: (*name).to_owned(),
-        value: *value,
-    }));
-    // `/sys` stays empty.
-    let masked = kernel_files::MASKED
-        .iter()
-        .filter(|path| path.starts_with("/proc/"));
-    steps.extend(masked.map(|path| Step::Mask {
-        path: (*path).to_owned(),
-    }));
-    steps.extend(kernel_files::READONLY.iter().map(|path| Step::Freeze {
-        path: (*path).to_owned(),
-    }));
-    steps.push(Step::StartLoopback);
-    steps.extend((ways == MountAccess::Passed).then_some(Step::ForgetHost));
-    SetupPlan {
-        steps,
-        then: Then::Wait,
-    }
-}
-
 /// The steps of a single sandbox.
 pub(super) fn run_plan(input: &SandboxInput<'_>) -> SetupPlan {
     let mut steps = resize_steps(input.limits);
@@ -107,128 +63,6 @@ pub(super) fn run_plan(input: &SandboxInput<'_>) -> SetupPlan {
         steps,
         then: Then::Serve,
     }
-}
-
-fn folder(path: &str) -> Step {
-    Step::Folder {
-        path: path.to_owned(),
-    }
-}
-
-fn link(path: &str, to: &str) -> Step {
-    Step::Link {
-        path: path.to_owned(),
-        to: to.to_owned(),
-    }
-}
-
-/// Programs expect them.
-const EMPTY: [&str; 8] = ["/etc", "/home", "/mnt", "/opt", "/run", "/srv", "/sys", "/var"];
-
-fn programs(host: &HostRoot) -> Vec<Step> {
-    let mut steps: Vec<_> = EMPTY.into_iter().map(folder).collect();
-    steps.extend(host.entries.iter().flat_map(bind));
-    steps
-}
-
-/// The host's own, read-only.
-fn bind(entry: &HostEntry) -> Vec<Step> {
-    match entry {
-        HostEntry::Folder(path) => vec![
-            folder(path),
-            Step::BindFolder {
-                from: path.clone(),
-                to: path.clone(),
-            },
-        ],
-        HostEntry::File(path) => vec![Step::BindFile {
-            from: path.clone(),
-            to: path.clone(),
-        }],
-        HostEntry::Link(path, to) => vec![link(path, to)],
-    }
-}
-
-/// Our own `/etc`, without the host's users, secrets and networks.
-fn etc(host: &HostRoot) -> Vec<Step> {
-    let files = [
-        (
-            "/etc/passwd",
-            "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/workspace:/usr/sbin/nologin\n",
-        ),
-        ("/etc/group", "root:x:0:\nnogroup:x:65534:\n"),
-        (
-            "/etc/hosts",
-            "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost ip6-localhost ip6-loopback\n",
-        ),
-        (
-            "/etc/nsswitch.conf",
-            "passwd: files\ngroup: files\nshadow: files\nhosts: files\nnetworks: files\nprotocols: files\nservices: files\n",
-        ),
-    ];
-    let mut steps: Vec<_> = files
-        .into_iter()
-        .map(|(path, text)| Step::File {
-            path: path.to_owned(),
-            text: text.to_owned(),
-        })
-        .collect();
-    steps.push(link("/etc/os-release", "../usr/lib/os-release"));
-    steps.extend(further(host));
-    steps
-}
-
-/// Each with the parent folders that do not exist yet.
-fn further(host: &HostRoot) -> Vec<Step> {
-    let mut made: BTreeSet<&str> = EMPTY.into_iter().chain([""]).collect();
-    let mut steps = Vec::new();
-    for entry in &host.further {
-        let (HostEntry::Folder(path) | HostEntry::File(path) | HostEntry::Link(path, _)) = entry;
-        let ends = path.match_indices('/').map(|(end, _)| &path[..end]);
-        steps.extend(ends.filter(|parent| made.insert(parent)).map(folder));
-        steps.extend(bind(entry));
-    }
-    steps
-}
-
-fn devices(host: &HostRoot) -> Vec<Step> {
-    let mut steps = vec![folder("/dev")];
-    steps.extend(
-        host.devices
-            .iter()
-            .map(|name| Step::Device { name: name.clone() }),
-    );
-    steps.extend([
-        link("/dev/fd", "/proc/self/fd"),
-        link("/dev/stdin", "/proc/self/fd/0"),
-        link("/dev/stdout", "/proc/self/fd/1"),
-        link("/dev/stderr", "/proc/self/fd/2"),
-        link("/dev/ptmx", "pts/ptmx"),
-        folder("/dev/pts"),
-        Step::Terminals,
-        folder("/dev/shm"),
-        folder("/proc"),
-    ]);
-    steps
-}
-
-/// Mounted by blank processes with a minimal size; [`resize_steps`] sets the granted size.
-fn scratch() -> Vec<Step> {
-    let made_already = "/dev/shm";
-    SCRATCH
-        .into_iter()
-        .flat_map(|path| {
-            let place = (path != made_already).then(|| folder(path));
-            let mode = if path == made_already { "1777" } else { "0700" };
-            let scratch = Step::Scratch {
-                path: path.to_owned(),
-                bytes: limits::SCRATCH_SEED_BYTES,
-                inodes: limits::SCRATCH_SEED_INODES,
-                mode: mode.to_owned(),
-            };
-            place.into_iter().chain([scratch])
-        })
-        .collect()
 }
 
 fn resize_steps(limits: &ResourceLimits) -> Vec<Step> {
@@ -321,7 +155,8 @@ fn restrictions(input: &SandboxInput<'_>) -> Vec<Step> {
 mod tests {
     use super::*;
     use crate::execution::Maxima;
-    use crate::sandbox::linux::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, PROGRAMS};
+    use crate::sandbox::linux::plan_host;
+    use crate::sandbox::linux::visible::{DEVICES, ETC_FILES, ETC_FOLDERS, HostEntry, HostRoot, PROGRAMS};
     use crate::skill::Resources;
 
     fn host() -> HostRoot {
@@ -360,7 +195,7 @@ mod tests {
             ways,
         });
         SetupPlan {
-            steps: [host_plan(&host(), ways).steps, after.steps].concat(),
+            steps: [plan_host::before_run(&host(), ways), after.steps].concat(),
             ..after
         }
     }
@@ -416,7 +251,8 @@ mod tests {
         );
         let missing = |all: &[Step], from: &[Step]| all.iter().filter(|step| !from.contains(step)).count();
         let differing = (missing(&handed, &walked), missing(&walked, &handed));
-        assert_eq!((differing, handed.len()), ((2, 2), walked.len()));
+        // A file gets an empty one as its mount point first.
+        assert_eq!((differing, handed.len()), ((9, 7), walked.len() + 2));
     }
 
     #[test]
@@ -441,11 +277,16 @@ mod tests {
     /// Nothing of the host but programs, libraries and five devices, all of it read-only.
     #[test]
     fn no_added_step_exposes_the_host() {
-        for step in planned(MountSource::Passed).steps {
+        let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
+        let skill = "/data/x";
+        for step in planned(MountSource::Path(skill.to_owned())).steps {
             if let Step::BindFolder { from, .. } | Step::BindFile { from, .. } = step {
-                let known = [PROGRAMS, ETC_FILES, ETC_FOLDERS].concat();
-                assert!(known.contains(&from.as_str()), "{from}");
+                assert!(known.contains(&from.as_str()) || from == skill, "{from}");
             }
+        }
+        let host = host();
+        for path in plan_host::shown_folders(&host) {
+            assert!(known.contains(&path), "{path}");
         }
     }
 

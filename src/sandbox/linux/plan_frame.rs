@@ -33,8 +33,9 @@ struct Frame {
 
 /// Larger than any plan.
 const FRAME_BYTES_MAX: u32 = 256 * 1024;
-/// Mounts per frame: the skill, mounted skills, and packages of both kinds.
-const MOUNTS_MAX: usize = 1 + limits::MOUNTED_SKILLS_MAX + 2;
+/// Mounts per frame, of which the kernel allows 253: folders of the host, the skill, mounted skills, and packages of both
+/// kinds.
+const MOUNTS_MAX: usize = limits::HOST_MOUNTS_MAX + 1 + limits::MOUNTED_SKILLS_MAX + 2;
 
 /// This process's mount namespace, as `/proc` names it.
 pub(super) fn own_mounts() -> io::Result<String> {

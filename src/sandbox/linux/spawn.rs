@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -16,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use super::cgroup::{self, Cell};
 use super::identity::Identity;
 use super::zygote::{Child, ForkRequest, Zygote};
+use crate::limits;
 
 #[derive(Debug)]
 pub(super) struct Spawner {
@@ -40,6 +42,15 @@ pub(super) struct BlankProcess {
     pub(super) link: UnixStream,
     pub(super) diagnostics: Diagnostics,
     pub(super) body: FirstProcess,
+    /// `None` if it can still become a sandbox of any tenant.
+    pub(super) tenant: Option<TenantMounts>,
+}
+
+/// The tenant whose overlays of host folders are attached.
+#[derive(Debug)]
+pub(super) struct TenantMounts {
+    pub(super) tenant: String,
+    pub(super) attached: Instant,
 }
 
 /// The first process of a sandbox, its cgroup and its ids.
@@ -105,6 +116,7 @@ impl Spawner {
                 identity,
                 _left_mounts: mounts,
             },
+            tenant: None,
         };
         waiting.body.identity.map(id)?;
         if let Some(cell) = &waiting.body.cell {
@@ -181,6 +193,12 @@ fn ask(zygote: &mut Zygote, cell: Option<&Cell>, owner: Option<u32>) -> io::Resu
         diagnostics,
         child,
     })
+}
+
+impl TenantMounts {
+    pub(super) fn have_expired(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.attached) >= limits::OVERLAY_AGE_MAX
+    }
 }
 
 impl BlankProcess {

@@ -28,12 +28,13 @@ const SETTINGS: &[UsernsSetting] = &[
         remedy: "`sysctl -w user.max_user_namespaces=16384`",
         applies_to: AppliesTo::Everyone,
     },
-    // Debian before 11, Arch's hardened kernel.
+    // Debian (on by default since 11), Arch's hardened kernel. Root creates the first namespace of a sandbox, but the second
+    // one, which locks its mounts, is created inside without root's rights.
     UsernsSetting {
         name: "kernel.unprivileged_userns_clone",
         value: "0",
         remedy: "`sysctl -w kernel.unprivileged_userns_clone=1`",
-        applies_to: AppliesTo::OrdinaryUsers,
+        applies_to: AppliesTo::Everyone,
     },
     // Ubuntu since 23.10: namespaces can be created, but give no capability.
     UsernsSetting {
@@ -149,12 +150,14 @@ mod tests {
 
     #[test]
     fn names_settings_for_ordinary_users_to_them_only() {
-        let files = [
-            ("kernel/unprivileged_userns_clone", "0"),
-            ("kernel/apparmor_restrict_unprivileged_userns", "1"),
-        ];
+        let files = [("kernel/apparmor_restrict_unprivileged_userns", "1")];
         assert_eq!(blocking_setting(Privilege::Root, host(&files)), None);
-        let none = [("user/max_user_namespaces", "0")];
-        assert!(blocking_setting(Privilege::Root, host(&none)).is_some());
+        for name in ["user/max_user_namespaces", "kernel/unprivileged_userns_clone"] {
+            let files = [(name, "0")];
+            assert!(
+                blocking_setting(Privilege::Root, host(&files)).is_some(),
+                "{name}"
+            );
+        }
     }
 }

@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Native;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../deps_added.rs"]
+mod deps_added;
 #[path = "../deps_programs.rs"]
 mod deps_programs;
 #[path = "../deps_requested.rs"]
@@ -54,6 +56,8 @@ mod secrets;
 mod streams;
 #[path = "../streams_ends.rs"]
 mod streams_ends;
+#[path = "../tenant_files.rs"]
+mod tenant_files;
 #[path = "../toolbox.rs"]
 mod toolbox;
 #[path = "../warm.rs"]
