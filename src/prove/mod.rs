@@ -63,6 +63,13 @@ pub const PROMISES: &[(&str, &str)] = &[
     ("P16", "PID 1 cannot be traced, replaced or starved"),
 ];
 
+/// The title of a promise, such as `no network` of `P1`.
+#[must_use]
+pub fn title(promise: &str) -> Option<&'static str> {
+    let mut all = PROMISES.iter();
+    all.find(|(known, _)| *known == promise).map(|(_, title)| *title)
+}
+
 #[derive(Debug)]
 pub struct Target<'a> {
     /// The engine to attack, with one backend and a folder of its own.
@@ -110,7 +117,8 @@ pub async fn prove(
         .map_err(io::Error::other)?;
     let attacks = selection.on(&backend.traits);
     let (looks, shots): (Vec<_>, Vec<_>) = attacks.iter().partition(|attack| attack.program.is_none());
-    let slowness = slowness(target).await;
+    let is_native = backend.traits.iter().any(|name| name == "native");
+    let slowness = slowness(target, is_native).await;
     let attacker = Attacker {
         engine: target.engine,
         caller: target.caller,
@@ -168,21 +176,24 @@ pub async fn prove(
     })
 }
 
-/// Time of a small program in a cold sandbox on an ordinary host.
+/// Times of a small program in a cold sandbox on an ordinary host.
+const USUAL_RUN_NATIVE: Duration = Duration::from_millis(200);
 const USUAL_RUN: Duration = Duration::from_millis(400);
 /// Attacks get at most so many times their own time limit.
 const SLOWNESS_MAX: f64 = 20.0;
 
-/// How many times slower than an ordinary host this one runs a small program; at least 1.
-async fn slowness(target: &Target<'_>) -> f64 {
+/// How many times slower than an ordinary host this one runs the part that all Python programs begin with; at least 1.
+async fn slowness(target: &Target<'_>, is_native: bool) -> f64 {
+    let program = programs::python("conclude()");
     let mut fastest = f64::INFINITY;
     for _ in 0..2 {
         let started = Instant::now();
-        if neighbour(target).await.is_ok() {
+        if run_small(target, Language::Python, &program).await.is_ok() {
             fastest = fastest.min(started.elapsed().as_secs_f64());
         }
     }
-    let slowness = fastest / USUAL_RUN.as_secs_f64();
+    let usual = if is_native { USUAL_RUN_NATIVE } else { USUAL_RUN };
+    let slowness = fastest / usual.as_secs_f64();
     if slowness.is_finite() {
         slowness.clamp(1.0, SLOWNESS_MAX)
     } else {
@@ -269,11 +280,15 @@ async fn beside_a_neighbour<T>(target: &Target<'_>, work: impl Future<Output = T
     }
 }
 
-/// Runs a small skill that must succeed. `Err(None)` means that it cannot run here.
 async fn neighbour(target: &Target<'_>) -> Result<(), Option<String>> {
+    run_small(target, Language::Bash, "echo '\"well\"' >\"$SANDBOX_OUTPUT\"").await
+}
+
+/// Runs a small skill that must succeed. `Err(None)` means that it cannot run here.
+async fn run_small(target: &Target<'_>, language: Language, program: &str) -> Result<(), Option<String>> {
     let skill = ProbeSkill {
-        language: Language::Bash,
-        program: "echo '\"well\"' >\"$SANDBOX_OUTPUT\"",
+        language,
+        program,
         front_matter: &[],
         beside: &BTreeMap::new(),
     };

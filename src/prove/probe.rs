@@ -65,7 +65,7 @@ pub(super) struct Probe {
     pub(super) by: Mechanism,
     /// Expected values, by JSON pointer into the outcome.
     pub(super) expect: BTreeMap<String, Expected>,
-    /// Different expectations, by backend, `ordinary` or `degraded`.
+    /// Different expectations, by backend, `ordinary`, `root` or `degraded`.
     #[serde(default)]
     pub(super) on: BTreeMap<String, BTreeMap<String, Expected>>,
     /// Backends to which it applies; all if absent.

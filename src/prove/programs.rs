@@ -35,8 +35,13 @@ pub(super) const PROGRAMS: &[(&str, Language, &str)] = programs! {
 pub(super) fn find(name: &str) -> Option<(Language, String)> {
     let (_, language, text) = PROGRAMS.iter().find(|(known, _, _)| *known == name)?;
     let text = match language {
-        Language::Python => format!("{PRELUDE}\n{text}"),
+        Language::Python => python(text),
         Language::Node | Language::Bash => (*text).to_owned(),
     };
     Some((*language, text))
+}
+
+/// The complete text of a Python program.
+pub(super) fn python(text: &str) -> String {
+    format!("{PRELUDE}\n{text}")
 }

@@ -88,6 +88,11 @@ fn each_part_of_an_expectation_can_fail() {
         ),
         (json!({ "all": "ok" }), json!(["ok"]), json!([])),
         (
+            json!({ "all_one_of": ["ok", "EROFS"] }),
+            json!(["EROFS", "ok"]),
+            json!(["ok", "EPERM"]),
+        ),
+        (
             json!({ "UNIX": "ok" }),
             json!({ "UNIX": "ok" }),
             json!({ "UNIX": "EPERM" }),
@@ -250,12 +255,20 @@ fn time_limit_of_an_attack_is_inconclusive_and_lateness_only_on_a_slow_host() {
     };
     let timed_out = json!({ "status": "timeout" });
     assert_eq!(verdict(&memory(), timed_out, 1.0), Verdict::Inconclusive);
+    let page_tables = probe(&json!({
+        "id": "R-04g", "promise": "P6", "name": "memory", "by": "a", "expect": { "/status": "oom", "/code": "oom" },
+    }));
+    let slow = json!({ "status": "timeout", "code": "timeout" });
+    assert_eq!(verdict(&page_tables, slow, 1.0), Verdict::Inconclusive);
     let told = json!({ "status": "timeout", "share": 2.0 });
     assert_eq!(verdict(&memory(), told, 1.0), Verdict::Breach);
     assert_eq!(
         verdict(&memory(), json!({ "status": "success" }), 9.0),
         Verdict::Breach
     );
+    let lost = json!({ "status": "interrupted", "code": "sandbox_lost" });
+    assert_eq!(verdict(&memory(), lost.clone(), 1.0), Verdict::Breach);
+    assert_eq!(verdict(&memory(), lost, 9.0), Verdict::Inconclusive);
     let deadline = probe(&json!({
         "id": "R-01", "promise": "P8", "name": "deadline", "by": "a",
         "expect": { "/status": "timeout", "/past_deadline_ms": { "at_most": 1000 } },

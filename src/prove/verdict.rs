@@ -21,6 +21,8 @@ pub(super) enum Expected {
     Contains(String),
     /// A list or object that is not empty and contains only this.
     All(Value),
+    /// The same with one or more of these.
+    AllOneOf(Vec<Value>),
 }
 
 impl<'de> Deserialize<'de> for Expected {
@@ -36,6 +38,7 @@ impl<'de> Deserialize<'de> for Expected {
             "at_most" => operand.as_f64().map(Self::AtMost),
             "at_least" => operand.as_f64().map(Self::AtLeast),
             "contains" => operand.as_str().map(|text| Self::Contains(text.to_owned())),
+            "all_one_of" => operand.as_array().map(|values| Self::AllOneOf(values.clone())),
             "all" => Some(Self::All(operand.clone())),
             _ => return Ok(Self::Is(value)),
         };
@@ -60,11 +63,8 @@ impl Expected {
             Self::AtMost(most) => seen.as_f64().is_some_and(|number| number <= *most),
             Self::AtLeast(least) => seen.as_f64().is_some_and(|number| number >= *least),
             Self::Contains(text) => seen.as_str().is_some_and(|whole| whole.contains(text)),
-            Self::All(value) => match seen {
-                Value::Array(items) => !items.is_empty() && items.iter().all(|item| item == value),
-                Value::Object(items) => !items.is_empty() && items.values().all(|item| item == value),
-                _ => false,
-            },
+            Self::All(value) => are_all(seen, |item| item == value),
+            Self::AllOneOf(values) => are_all(seen, |item| values.contains(item)),
         }
     }
 
@@ -76,7 +76,17 @@ impl Expected {
             Self::AtLeast(least) => json!({ "at_least": least }),
             Self::Contains(text) => json!({ "contains": text }),
             Self::All(value) => json!({ "all": value }),
+            Self::AllOneOf(values) => json!({ "all_one_of": values }),
         }
+    }
+}
+
+/// Whether a list or object is not empty and each of its values is allowed.
+fn are_all(seen: &Value, is_allowed: impl Fn(&Value) -> bool) -> bool {
+    match seen {
+        Value::Array(items) => !items.is_empty() && items.iter().all(is_allowed),
+        Value::Object(items) => !items.is_empty() && items.values().all(is_allowed),
+        _ => false,
     }
 }
 
@@ -188,7 +198,7 @@ pub(super) fn check_probe(probe: &Probe, observation: &Observation, traits: &[St
 const SLOW: f64 = 3.0;
 
 /// A breach that only shows how slow this host is becomes inconclusive: the program hit its own time limit before it could
-/// report, or the host missed a time limit.
+/// report, or the host missed a time limit, such as that of receiving results.
 pub(super) fn on_slow_host(mut finding: Finding, observation: &Observation, slowness: f64) -> Finding {
     let Observation::Outcome(seen) = observation else {
         return finding;
@@ -196,9 +206,12 @@ pub(super) fn on_slow_host(mut finding: Finding, observation: &Observation, slow
     if finding.verdict != Verdict::Breach || finding.expected.is_empty() {
         return finding;
     }
-    let is_missing = |place: &String| place == "/status" || seen.pointer(place).is_none_or(Value::is_null);
+    let is_missing = |place: &String| {
+        ["/status", "/code"].contains(&place.as_str()) || seen.pointer(place).is_none_or(Value::is_null)
+    };
     let has_timed_out = seen["status"] == "timeout" && finding.expected.keys().all(is_missing);
-    let is_late = slowness >= SLOW && finding.expected.keys().all(|place| place.ends_with("_ms"));
+    let is_late = slowness >= SLOW
+        && (finding.expected.keys().all(|place| place.ends_with("_ms")) || seen["code"] == "sandbox_lost");
     if has_timed_out || is_late {
         finding.verdict = Verdict::Inconclusive;
         finding.reason = Some(if has_timed_out {

@@ -126,7 +126,7 @@ fn doctor_shows_degraded_promises() {
         String::from_utf8_lossy(&told.stdout),
         String::from_utf8_lossy(&told.stderr)
     );
-    for promise in ["P6", "P7"] {
+    for promise in ["P6 memory is bounded", "P7 CPU is bounded"] {
         let line = said.lines().find(|line| line.contains(&format!("{promise}:")));
         assert!(line.is_some_and(|line| line.contains("watchdog")), "{said}");
     }
