@@ -2,15 +2,19 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
 
-use super::{List, RUN, require};
+use super::{List, RUN, require, whole_number};
+use crate::api::events::PrintedEvent;
 use crate::auth::Caller;
 use crate::blob::Object;
 use crate::engine::{ArtifactFile, Engine, PageRequest, RunOptions, RunRequest, Subscription};
 use crate::error::Error;
-use crate::execution::{Bookmark, Execution, LogLine, Logs, Status, Summary};
+use crate::execution::{
+    Arrivals, Bookmark, Execution, LogLine, LogPart, LogSource, Logs, PartContent, Status, Summary,
+};
 use crate::ids::{ExecutionId, Tenant};
 use crate::skill::SkillName;
 use crate::store::ExecutionFilter;
@@ -34,6 +38,95 @@ pub struct StreamTexts {
     pub lines: Vec<LogLine>,
     /// Whether further lines were discarded.
     pub lines_truncated: bool,
+    /// With `timestamps=true`, instead of the texts above: all parts in order of arrival.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<OutputPart>>,
+}
+
+/// Output or log lines that arrived at once. A part may end within a line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct OutputPart {
+    /// Time of arrival, exact to the millisecond; `null` for executions of earlier releases.
+    #[schema(value_type = Option<String>, format = DateTime, required)]
+    pub time: Option<jiff::Timestamp>,
+    pub stream: LogSource,
+    /// Text; invalid UTF-8 is shown as U+FFFD. Of `log`, one line for each of `lines`.
+    pub text: String,
+    /// The bytes in base64, if they are not UTF-8.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base64: Option<String>,
+    /// Lines of the helper `log`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lines: Vec<LogLine>,
+}
+
+impl From<LogPart<'_>> for OutputPart {
+    fn from(part: LogPart<'_>) -> Self {
+        let (stream, bytes, lines) = match part.content {
+            PartContent::Stdout(bytes) => (LogSource::Stdout, bytes.to_vec(), Vec::new()),
+            PartContent::Stderr(bytes) => (LogSource::Stderr, bytes.to_vec(), Vec::new()),
+            PartContent::Log(lines) => {
+                let text: String = lines.iter().map(|line| format!("{}\n", line.untimed())).collect();
+                (LogSource::Log, text.into_bytes(), lines.to_vec())
+            }
+        };
+        let PrintedEvent { text, base64 } = PrintedEvent::of(bytes);
+        Self {
+            time: part.time,
+            stream,
+            text,
+            base64,
+            lines,
+        }
+    }
+}
+
+impl StreamTexts {
+    /// In order of arrival; of one source or of all.
+    #[must_use]
+    pub fn in_order(logs: &Logs, only: Option<LogSource>) -> Self {
+        let parts = logs.parts().map(OutputPart::from);
+        let parts = parts.filter(|part| only.is_none_or(|only| only == part.stream));
+        Self {
+            stdout: None,
+            stderr: None,
+            stdout_total: logs.stdout_total,
+            stderr_total: logs.stderr_total,
+            truncated: logs.truncated(),
+            lines: Vec::new(),
+            lines_truncated: logs.lines_truncated,
+            parts: Some(parts.collect()),
+        }
+    }
+
+    /// The logs with these parts; `None` if their base64 is invalid.
+    #[must_use]
+    pub fn into_logs(self) -> Option<Logs> {
+        let mut logs = Logs {
+            stdout_total: self.stdout_total,
+            stderr_total: self.stderr_total,
+            lines_truncated: self.lines_truncated,
+            ..Logs::default()
+        };
+        let mut arrivals = Arrivals::default();
+        for part in self.parts.unwrap_or_default() {
+            let before = logs.count(part.stream);
+            let bytes = match part.base64 {
+                None => part.text.into_bytes(),
+                Some(text) => base64::engine::general_purpose::STANDARD.decode(text).ok()?,
+            };
+            match part.stream {
+                LogSource::Stdout => logs.stdout.extend(bytes),
+                LogSource::Stderr => logs.stderr.extend(bytes),
+                LogSource::Log => logs.lines.extend(part.lines),
+            }
+            let count = logs.count(part.stream) - before;
+            part.time
+                .into_iter()
+                .for_each(|at| arrivals.add(part.stream, count, at));
+        }
+        Some(Logs { arrivals, ..logs })
+    }
 }
 
 impl From<&Logs> for StreamTexts {
@@ -47,6 +140,7 @@ impl From<&Logs> for StreamTexts {
             truncated: logs.truncated(),
             lines: logs.lines.clone(),
             lines_truncated: logs.lines_truncated,
+            parts: None,
         }
     }
 }
@@ -118,7 +212,7 @@ pub async fn cancel(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result
 #[serde(deny_unknown_fields)]
 pub struct PruneExecutions {
     /// Accepted at least so many seconds ago.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_number")]
     #[schema(maximum = 9223372036854775807_u64, example = 604_800)]
     pub older_than: u64,
     /// With this status.

@@ -10,13 +10,14 @@ use crate::cli::artifacts::ArtifactSaver;
 use crate::cli::client::{Client, ExecutionListFilter};
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
+use crate::cli::exec_logs::{self, LogsArguments, cut_short};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::id_argument::IdArgument;
 use crate::cli::progress::Spinner;
 use crate::cli::result_view::{self, Seen};
 use crate::error::quoted;
-use crate::execution::{FileLink, LogTexts, Logs, Status, Summary};
+use crate::execution::{FileLink, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::{SkillName, parse_span, parse_timeout};
@@ -46,14 +47,9 @@ pub(crate) enum ExecCommand {
     #[command(after_help = "\
 Examples:
   skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt
-  skillbox exec logs -f 019a0000-0000-7000-8000-000000000000")]
-    Logs {
-        /// ID of the execution, or its first or last digits; by default the newest
-        id: Option<IdArgument<ExecutionId>>,
-        /// Follow the output until the execution ends
-        #[arg(short, long)]
-        follow: bool,
-    },
+  skillbox exec logs -f 019a0000-0000-7000-8000-000000000000
+  skillbox exec logs --timestamps --stream stderr")]
+    Logs(LogsArguments),
     /// Watch state, output and log of an execution until it ends; the exit code is that of `run`
     #[command(after_help = "\
 Its standard output goes to standard output; with --format that is where the result goes, as of `run`.
@@ -167,16 +163,7 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
                 result_view::summarize(&envelope, Seen::Everything, console);
             }
         }
-        ExecCommand::Logs { id, follow: true } if console.format_or(Format::Table) == Format::Table => {
-            follow(client, find(id, client, console)?, console)?;
-        }
-        ExecCommand::Logs { id, follow } => {
-            let id = find(id, client, console)?;
-            if follow {
-                client.watch(id, &mut |_| Ok(()))?;
-            }
-            show_logs(&client.logs(id)?, console)?;
-        }
+        ExecCommand::Logs(arguments) => exec_logs::logs(arguments, client, console)?,
         ExecCommand::Watch { id } => return watch(client, find(id, client, console)?, console),
         ExecCommand::Wait { id, timeout } => {
             return wait(client, find(id, client, console)?, timeout, console);
@@ -206,7 +193,11 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
 }
 
 /// The execution that is meant: by its id or a part of it, else the newest.
-fn find(id: Option<IdArgument<ExecutionId>>, client: &Client, console: &Console) -> Result<ExecutionId> {
+pub(super) fn find(
+    id: Option<IdArgument<ExecutionId>>,
+    client: &Client,
+    console: &Console,
+) -> Result<ExecutionId> {
     let newest = |rows: usize| -> Result<Vec<ExecutionId>> {
         let filter = ExecutionListFilter {
             rows,
@@ -262,16 +253,6 @@ fn prune(client: &Client, console: &Console, arguments: PruneArguments) -> Resul
         ));
     } else {
         console.success(format!("deleted {count} {executions}"));
-    }
-    Ok(())
-}
-
-/// Prints the output while the program runs.
-fn follow(client: &Client, id: ExecutionId, console: &Console) -> Result<()> {
-    let mut watcher = EventPrinter::new(console, ShownEvents::Printed);
-    client.watch(id, &mut |told| watcher.print(told))?;
-    if let Some(envelope) = watcher.envelope {
-        cut_short(&envelope.logs, console);
     }
     Ok(())
 }
@@ -360,34 +341,6 @@ fn wait(client: &Client, id: ExecutionId, timeout: Option<Duration>, console: &C
 
 fn span(text: &str) -> std::result::Result<Duration, String> {
     parse_timeout(text).map_err(|error| error.to_string())
-}
-
-fn cut_short(logs: &LogTexts, console: &Console) {
-    if logs.truncated {
-        console.say("output truncated: the program printed more than the limit");
-    }
-    if logs.lines_truncated {
-        console.say("log truncated: the program logged more than the limit");
-    }
-}
-
-/// Prints the streams and, after standard error, the lines of the log; or all as data.
-fn show_logs(logs: &Logs, console: &Console) -> Result<()> {
-    if console.format_or(Format::Table) != Format::Table {
-        return console.data(Format::Json, &LogTexts::from(logs), |_| Rows::default());
-    }
-    console.bytes(&logs.stdout)?;
-    console.talk_bytes(&logs.stderr);
-    for line in &logs.lines {
-        console.talk_bytes(format!("{line}\n").as_bytes());
-    }
-    if logs.truncated() {
-        console.say("output truncated: the program printed more than the limit");
-    }
-    if logs.lines_truncated {
-        console.say("log truncated: the program logged more than the limit");
-    }
-    Ok(())
 }
 
 fn row(execution: &Summary, console: &Console) -> Vec<String> {

@@ -82,6 +82,11 @@ pub struct Envelope {
     #[serde(default)]
     #[schema(required)]
     pub workdir: Option<Workdir>,
+    /// Packages that were added to the published skill, then those of the request; not those that its files declare. `null` for
+    /// executions of earlier releases.
+    #[serde(default)]
+    #[schema(required)]
+    pub requirements: Option<Vec<String>>,
     /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -232,6 +237,7 @@ impl Envelope {
             output_blobs: outcome.map_or_else(Vec::new, |o| o.blobs.clone()),
             queue: None,
             workdir: new.workdir,
+            requirements: new.requirements.clone(),
             duration_ms: duration_ms(execution),
             limits: Some(new.limits()),
             timings: outcome.map(|o| o.timings),
@@ -335,6 +341,7 @@ pub(super) mod tests {
                 instance: InstanceId::generate(),
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
                 workdir: Some(Workdir::Skill),
+                requirements: Some(vec!["pypdf".to_owned()]),
                 callback_url: None,
             },
             status: Status::Running,
@@ -374,7 +381,7 @@ pub(super) mod tests {
         }
     }
 
-    const MEMBERS: [&str; 30] = [
+    const MEMBERS: [&str; 31] = [
         "execution_id",
         "status",
         "skill",
@@ -399,6 +406,7 @@ pub(super) mod tests {
         "output_blobs",
         "queue",
         "workdir",
+        "requirements",
         "duration_ms",
         "limits",
         "timings",

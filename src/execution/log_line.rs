@@ -70,6 +70,18 @@ impl LogLine {
     }
 }
 
+impl LogLine {
+    /// Level, message and fields as text.
+    #[must_use]
+    pub fn untimed(&self) -> String {
+        let untimed = Self {
+            time: None,
+            ..self.clone()
+        };
+        untimed.to_string()
+    }
+}
+
 impl std::fmt::Display for LogLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if let Some(time) = self.time {

@@ -1,5 +1,6 @@
 //! Executions: states, limits, results. Pure.
 
+mod arrivals;
 mod code_results;
 mod envelope;
 mod json_text;
@@ -11,6 +12,7 @@ mod record;
 mod transcript;
 mod workdir;
 
+pub use arrivals::{Arrival, ArrivalCursor, Arrivals, LogPart, LogSource, PartContent};
 pub use code_results::{CodeResults, Exception, Raised, RichResult};
 pub use envelope::{Envelope, FileLink, Links, LogTexts, QueuePlace, Summary, media_type};
 pub use json_text::{InvalidJson, JsonText, check_depth};

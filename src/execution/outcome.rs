@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Exception, JsonText, LogLine, RichResult};
+use crate::execution::{Arrivals, Exception, JsonText, LogLine, RichResult};
 use crate::ids::Digest;
 
 /// State of an execution. All but the first two are final, and an execution has exactly one final state.
@@ -117,6 +117,8 @@ pub struct Logs {
     pub lines: Vec<LogLine>,
     /// Whether further lines were discarded.
     pub lines_truncated: bool,
+    /// When parts arrived; empty for executions of earlier releases.
+    pub arrivals: Arrivals,
 }
 
 impl Logs {

@@ -28,6 +28,8 @@ pub struct NewExecution {
     pub created_at: jiff::Timestamp,
     /// `None` for executions of earlier releases.
     pub workdir: Option<Workdir>,
+    /// Packages that were added to the skill, then those of the request. `None` for executions of earlier releases.
+    pub requirements: Option<Vec<String>>,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
 }

@@ -352,7 +352,8 @@ async fn copy_exactly(
     Ok(())
 }
 
-/// `folder/name`, with backslashes and invalid UTF-8 written `\xNN`, so that distinct names stay distinct.
+/// `folder/name`, with backslashes, control characters and invalid UTF-8 written `\xNN`, so that distinct names stay distinct and no
+/// terminal that lists the tar obeys one.
 fn join(folder: &str, name: &CStr) -> String {
     let mut path = String::with_capacity(folder.len() + name.to_bytes().len() + 1);
     if !folder.is_empty() {
@@ -360,12 +361,24 @@ fn join(folder: &str, name: &CStr) -> String {
         path.push('/');
     }
     for chunk in OsStr::from_bytes(name.to_bytes()).as_bytes().utf8_chunks() {
-        path.push_str(&chunk.valid().replace('\\', "\\x5c"));
-        for byte in chunk.invalid() {
-            path.push_str(&format!("\\x{byte:02x}"));
+        for character in chunk.valid().chars() {
+            let mut bytes = [0; 4];
+            let text = character.encode_utf8(&mut bytes);
+            if character == '\\' || character.is_control() {
+                escape(text.as_bytes(), &mut path);
+            } else {
+                path.push_str(text);
+            }
         }
+        escape(chunk.invalid(), &mut path);
     }
     path
+}
+
+fn escape(bytes: &[u8], path: &mut String) {
+    for byte in bytes {
+        path.push_str(&format!("\\x{byte:02x}"));
+    }
 }
 
 /// As much of a text as fits into this many bytes.
@@ -387,5 +400,12 @@ mod tests {
         assert_eq!(join("a", c"b\xffc"), "a/b\\xffc");
         assert_eq!(join("a", c"b\\xffc"), "a/b\\x5cxffc");
         assert_eq!(join("", c"plain"), "plain");
+    }
+
+    /// O-09.
+    #[test]
+    fn escapes_control_characters_in_names() {
+        assert_eq!(join("a", c"b\n\x1b[31m\x7f"), "a/b\\x0a\\x1b[31m\\x7f");
+        assert_eq!(join("", c"\u{9b}ü \u{1f600}"), "\\xc2\\x9bü \u{1f600}");
     }
 }

@@ -17,6 +17,7 @@ use tokio::net::unix::pipe;
 
 use crate::guest::layout;
 use crate::guest::wire;
+use crate::limits;
 
 /// The started program: its id and the read ends of its two pipes.
 #[derive(Debug)]
@@ -52,13 +53,26 @@ pub(super) fn start(
         .process_group(0)
         .spawn()
         .map_err(|error| format!("cannot start `{name}`: {error}"))?;
-    // The kernel then kills the program, never PID 1, if memory runs out.
-    let _ = std::fs::write(format!("/proc/{}/oom_score_adj", child.id()), "1000");
+    prefer_out_of_memory_kill(child.id());
     let pid = i32::try_from(child.id())
         .ok()
         .and_then(Pid::from_raw)
         .ok_or("the program has no process id")?;
     Ok(Program { pid, stdout, stderr })
+}
+
+/// If memory runs out, the kernel then kills the program, never PID 1. Until the kernel has completed the program's start,
+/// it inherits that PID 1 cannot be dumped, and the file belongs to root.
+fn prefer_out_of_memory_kill(program: u32) {
+    let file = format!("/proc/{program}/oom_score_adj");
+    for _ in 0..limits::OOM_SCORE_ATTEMPTS {
+        match std::fs::write(&file, "1000") {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                std::thread::sleep(limits::OOM_SCORE_RETRY_DELAY);
+            }
+            Ok(()) | Err(_) => return,
+        }
+    }
 }
 
 /// The file sent as standard input, else the input.

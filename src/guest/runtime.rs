@@ -134,7 +134,7 @@ pub(super) fn write_modules() -> io::Result<()> {
         new.open(Path::new(FOLDER).join(path))?
             .write_all(text.as_bytes())?;
     }
-    write_python()
+    Ok(())
 }
 
 /// Completes the folder and makes it read-only, because it is on Python's path.
@@ -142,6 +142,8 @@ pub(super) fn write() -> io::Result<()> {
     if !Path::new(FOLDER).exists() {
         write_modules()?;
     }
+    // Not in a blank process, which has no programs of the host yet.
+    write_python()?;
     write_skills()?;
     for folder in FOLDERS {
         fs::set_permissions(Path::new(FOLDER).join(folder), Permissions::from_mode(0o500))?;

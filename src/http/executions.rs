@@ -276,6 +276,9 @@ pub(crate) struct LogsQuery {
     /// Stream plain text while the program runs, both streams in order of arrival.
     #[serde(default)]
     follow: bool,
+    /// JSON with `parts`: output and log in order of arrival, each part with its time. Not with `follow`.
+    #[serde(default)]
+    timestamps: bool,
 }
 
 const JSON: &str = "application/json";
@@ -285,7 +288,7 @@ const TEXTS: &[&str] = &[JSON, "text/plain", "text/*", ANY];
 
 /// Show the output of an execution
 ///
-/// Plain text byte for byte, or JSON if requested by `Accept`. The header `x-skillbox-truncated` tells whether output
+/// Plain text byte for byte, or JSON if requested by `Accept` or with `timestamps=true`. The header `x-skillbox-truncated` tells whether output
 /// was discarded. With `follow=true` always plain text, while the program runs; output beyond the limit is discarded
 /// silently.
 #[utoipa::path(get, path = "/v1/executions/{id}/logs", tag = "executions", operation_id = "show_logs",
@@ -297,6 +300,10 @@ pub(crate) async fn logs(
     Query(query): Query<LogsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
+    if query.timestamps && query.follow {
+        let error = "timestamps: not with follow=true; the event stream sends output in order of arrival";
+        return Err(Error::invalid(error).into());
+    }
     let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
     if query.follow {
         let buffering = [(HeaderName::from_static("x-accel-buffering"), "no")];
@@ -309,6 +316,11 @@ pub(crate) async fn logs(
         HeaderName::from_static("x-skillbox-truncated"),
         logs.truncated().to_string(),
     )];
+    if query.timestamps {
+        let only = query.stream.one().map(execution::LogSource::from);
+        let texts = call.json(&StreamTexts::in_order(&logs, only))?;
+        return Ok((truncated, texts).into_response());
+    }
     if preferred(&headers, TEXTS) == Some(JSON) {
         let mut texts = StreamTexts::from(&logs);
         match query.stream {

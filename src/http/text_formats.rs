@@ -9,7 +9,8 @@ use crate::limits;
 struct TextFormat {
     name: &'static str,
     pattern: &'static str,
-    chars_max: usize,
+    /// Where the number of characters has a limit.
+    chars_max: Option<usize>,
 }
 
 macro_rules! label {
@@ -54,58 +55,80 @@ macro_rules! selector {
     };
 }
 
+/// Begins a text of 65 characters that is no digest.
+macro_rules! longer_than_version {
+    () => {
+        "[^:]{65}"
+    };
+}
+
 const DIGEST_CHARS: usize = 71;
 
 const FORMATS: &[TextFormat] = &[
     TextFormat {
         name: "skill-name",
         pattern: concat!("^", skill_name!(), "$"),
-        chars_max: limits::SKILL_NAME_CHARS_MAX,
+        chars_max: Some(limits::SKILL_NAME_CHARS_MAX),
     },
     TextFormat {
         name: "version",
         pattern: concat!("^", version!(), "$"),
-        chars_max: limits::VERSION_CHARS_MAX,
+        chars_max: Some(limits::VERSION_CHARS_MAX),
     },
     TextFormat {
         name: "digest",
         pattern: concat!("^", digest!(), "$"),
-        chars_max: DIGEST_CHARS,
+        chars_max: Some(DIGEST_CHARS),
     },
     TextFormat {
         name: "selector",
-        pattern: concat!("^", selector!(), "$"),
-        chars_max: DIGEST_CHARS,
+        // A version is shorter than a digest.
+        pattern: concat!("^(?!", longer_than_version!(), ")", selector!(), "$"),
+        chars_max: Some(DIGEST_CHARS),
     },
     TextFormat {
         name: "skill-reference",
-        pattern: concat!("^", skill_name!(), "(@", selector!(), ")?$"),
-        chars_max: limits::SKILL_NAME_CHARS_MAX + 1 + DIGEST_CHARS,
+        pattern: concat!(
+            "^(?![^@]{65})(?!.*@",
+            longer_than_version!(),
+            ")",
+            skill_name!(),
+            "(@",
+            selector!(),
+            ")?$"
+        ),
+        chars_max: Some(limits::SKILL_NAME_CHARS_MAX + 1 + DIGEST_CHARS),
     },
     TextFormat {
         name: "tenant",
         pattern: concat!("^", label!(), "$"),
-        chars_max: 32,
+        chars_max: Some(32),
     },
     TextFormat {
         name: "secret-name",
         pattern: "^[A-Za-z_][A-Za-z0-9_]*$",
-        chars_max: limits::SECRET_NAME_CHARS_MAX,
+        chars_max: Some(limits::SECRET_NAME_CHARS_MAX),
     },
     TextFormat {
         name: "idempotency-key",
         pattern: "^[!-~]+$",
-        chars_max: 255,
+        chars_max: Some(255),
     },
     TextFormat {
         name: "page-token",
         pattern: "^[A-Za-z0-9_-]+$",
-        chars_max: limits::CURSOR_CHARS_MAX,
+        chars_max: Some(limits::CURSOR_CHARS_MAX),
+    },
+    TextFormat {
+        name: "base64",
+        // Padding may be incomplete. The bits beyond the last byte are 0.
+        pattern: "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]={0,2}|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=?)?$",
+        chars_max: None,
     },
     TextFormat {
         name: "event-id",
         pattern: "^([0-9]{1,19}-[0-9]{1,19}-[0-9]{1,19}-(start|queued|running|result|end))?$",
-        chars_max: 100,
+        chars_max: Some(100),
     },
 ];
 
@@ -127,12 +150,17 @@ pub(super) fn replace(schema: &mut Value) {
 
 impl TextFormat {
     fn describe(&self, schema: &mut Map<String, Value>) {
-        let text = match schema.get_mut("items").and_then(Value::as_object_mut) {
-            Some(items) => items,
-            None => schema,
+        let inner = ["items", "additionalProperties"]
+            .into_iter()
+            .find(|inner| schema.get(*inner).is_some_and(Value::is_object));
+        let text = match inner.and_then(|inner| schema.get_mut(inner)) {
+            Some(Value::Object(inner)) => inner,
+            _ => schema,
         };
         text.insert("pattern".to_owned(), self.pattern.into());
-        text.insert("maxLength".to_owned(), self.chars_max.into());
+        if let Some(chars_max) = self.chars_max {
+            text.insert("maxLength".to_owned(), chars_max.into());
+        }
     }
 }
 
@@ -193,17 +221,29 @@ mod tests {
             "", "1", "1.2", "01.2.0", "1.2.0-", "1.2.0-01", "v1.2.0", "1.2.0+", "1.2.0\n", "latest",
         ];
         compare::<Version>("version", &versions, &no_versions);
+        let long_version = format!("1.2.0+{}", "0".repeat(59));
         compare::<Selector>(
             "selector",
             &["latest", "1.2.0-rc.1", digest],
-            &["", "Latest", "1.2", "sha256:0"],
+            &["", "Latest", "1.2", "sha256:0", &long_version],
         );
-        let by_digest = format!("a.b@{digest}");
+        let by_digest = format!("{}@{digest}", long.split_at(64).0);
         let references = ["a", "a@latest", "a-b@1.2.0", by_digest.as_str()];
+        let (long_name, long_selector) = (format!("{long}@1.2.0"), format!("a@{long_version}"));
         compare::<SkillRef>(
             "skill-reference",
             &references,
-            &["", "a@", "@1.2.0", "a@1", "a@@1.2.0", "a b"],
+            &[
+                "",
+                "a@",
+                "@1.2.0",
+                "a@1",
+                "a@@1.2.0",
+                "a b",
+                long,
+                &long_name,
+                &long_selector,
+            ],
         );
         compare::<Tenant>(
             "tenant",
@@ -223,6 +263,36 @@ mod tests {
         let position = Bookmark::default().to_string();
         let ids = [position.as_str(), "120-0-3-running", "1-2-3-end"];
         compare::<Bookmark>("event-id", &ids, &["1-2-3", "1-2-3-x", "a-2-3-end", "1-2-3-end-"]);
+    }
+
+    #[test]
+    fn documented_pattern_of_base64_matches_what_the_server_accepts() {
+        let mut files = json!({"additionalProperties": {"type": "string"}, "format": "base64"});
+        replace(&mut files);
+        let schema = jsonschema::validator_for(&files).unwrap();
+        for (content, expected) in [
+            ("", true),
+            ("aGk=", true),
+            ("aGk", true),
+            ("aA==", true),
+            ("aA", true),
+            ("aGFs", true),
+            ("aGFsbG8=", true),
+            ("a", false),
+            ("aB==", false),
+            ("aGl=", false),
+            ("aA=", true),
+            ("aGFs=", false),
+            ("aGk==", false),
+            ("aGk\n", false),
+            ("a_==", false),
+        ] {
+            let files = json!({"a": content});
+            assert_eq!(schema.is_valid(&files), expected, "documented: {content:?}");
+            let body = json!({"code": "", "files": files});
+            let read = serde_json::from_value::<crate::api::CreateExecution>(body);
+            assert_eq!(read.is_ok(), expected, "read: {content:?}");
+        }
     }
 
     /// A token is also checked against its list, which no pattern can tell.

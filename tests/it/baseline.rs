@@ -148,6 +148,13 @@ async fn opens_data_folder_of_earlier_release() {
     assert_eq!(finished["status"], "success");
     assert_eq!(finished["output_preview"], INPUT);
     assert_eq!(finished["logs"]["stdout"], "a line of the log\n");
+    let parts = server
+        .get(&format!("/v1/executions/{FINISHED}/logs?timestamps=true"))
+        .unwrap();
+    assert_eq!(
+        parts.body["parts"],
+        json!([{"time": null, "stream": "stdout", "text": "a line of the log\n"}])
+    );
     assert_eq!(finished["files_list"], json!(["note.txt"]));
     let file = text(&server, &format!("/v1/executions/{FINISHED}/files/note.txt"));
     assert_eq!(file, "kept by an earlier release\n");

@@ -6,10 +6,11 @@ mod reader;
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::execution::{Execution, LogLine, Status};
+use crate::execution::{Arrivals, Execution, LogLine, LogSource, Logs, Status};
 use crate::limits;
 
 pub use bookmark::{Bookmark, InvalidBookmark, Phase};
@@ -19,6 +20,15 @@ pub use reader::{BeyondEnd, Reader, Reason, TranscriptEvent};
 pub enum Stream {
     Stdout,
     Stderr,
+}
+
+impl From<Stream> for LogSource {
+    fn from(stream: Stream) -> Self {
+        match stream {
+            Stream::Stdout => Self::Stdout,
+            Stream::Stderr => Self::Stderr,
+        }
+    }
 }
 
 /// The writer. If dropped before [`end`](Self::end), readers are notified that no more events follow.
@@ -35,6 +45,7 @@ struct Told {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     lines: Vec<LogLine>,
+    arrivals: Arrivals,
     /// The recorded execution, which replaces the events.
     end: Option<Arc<Execution>>,
     /// Whether another process may have sent more events.
@@ -49,6 +60,7 @@ impl Default for Transcript {
             stdout: Vec::new(),
             stderr: Vec::new(),
             lines: Vec::new(),
+            arrivals: Arrivals::default(),
             end: None,
             of_other_process: false,
         };
@@ -84,6 +96,7 @@ impl Transcript {
             let max = usize::try_from(limits::LOG_BYTES_MAX).unwrap_or(usize::MAX);
             let taken = bytes.len().min(max.saturating_sub(printed.len()));
             printed.extend_from_slice(&bytes[..taken]);
+            told.arrivals.add(stream.into(), taken as u64, Timestamp::now());
             taken > 0
         });
     }
@@ -94,15 +107,25 @@ impl Transcript {
             let fits = told.lines.len() < limits::LOG_LINES_MAX;
             if fits {
                 told.lines.push(line);
+                told.arrivals.add(LogSource::Log, 1, Timestamp::now());
             }
             fits
         });
     }
 
+    /// When the parts of `logs` arrived. Since events are a prefix of the record, positions in both are the same; what was
+    /// held back until the end arrives at the end.
+    #[must_use]
+    pub fn arrivals(&self, logs: &Logs, end: Timestamp) -> Arrivals {
+        let mut arrivals = self.told.borrow().arrivals.clone();
+        arrivals.complete(logs, end);
+        arrivals
+    }
+
     /// Sends the recorded outcome.
     pub fn end(&self, execution: Execution) {
         self.told.send_modify(|told| {
-            (told.stdout, told.stderr, told.lines) = Default::default();
+            (told.stdout, told.stderr, told.lines, told.arrivals) = Default::default();
             told.status = execution.status;
             told.end = Some(Arc::new(execution));
         });

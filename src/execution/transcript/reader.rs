@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{Bookmark, Phase, Stream, Told};
-use crate::execution::{Execution, LogLine, Status};
+use crate::execution::{ArrivalCursor, Arrivals, Execution, LogLine, LogSource, Status};
 use crate::limits;
 
 /// An event for a reader.
@@ -49,6 +49,7 @@ pub struct Reader {
     told: watch::Receiver<Told>,
     over: CancellationToken,
     at: Bookmark,
+    cursor: ArrivalCursor,
     /// The last status that was returned.
     status: Option<Status>,
     /// Output before this time is collected into one event.
@@ -66,6 +67,7 @@ impl Reader {
             told,
             over,
             at,
+            cursor: ArrivalCursor::default(),
             status: None,
             pause_until: None,
         };
@@ -121,21 +123,15 @@ impl Reader {
                 return Some(TranscriptEvent::Status(status));
             }
         }
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            let place = match stream {
-                Stream::Stdout => &mut self.at.stdout,
-                Stream::Stderr => &mut self.at.stderr,
-            };
-            let bytes = piece(after(told.printed(stream), *place), told.end.is_some());
-            if !bytes.is_empty() {
-                *place += bytes.len() as u64;
-                let bytes = bytes.to_vec();
-                return Some(TranscriptEvent::Printed { stream, bytes });
+        let read = [self.at.stdout, self.at.stderr, self.at.lines];
+        let arrived = told.arrivals().next(&mut self.cursor, read);
+        // A character that is split between two parts belongs to the first.
+        let first = arrived.map(|(source, count)| (source, count.saturating_add(CHARACTER_BYTES_MAX)));
+        let others = LogSource::ALL.map(|source| (source, u64::MAX));
+        for (source, count) in arrived.into_iter().chain(first).chain(others) {
+            if let Some(event) = self.at.take(source, count, &told) {
+                return Some(event);
             }
-        }
-        if let Some(line) = after(told.lines(), self.at.lines).first() {
-            self.at.lines += 1;
-            return Some(TranscriptEvent::Logged(line.clone()));
         }
         let execution = told.end.as_ref()?;
         match self.at.phase {
@@ -175,6 +171,15 @@ impl Told {
         }
     }
 
+    fn arrivals(&self) -> &Arrivals {
+        const NONE: &Arrivals = &Arrivals::NONE;
+        match self.end.as_deref().map(|execution| &execution.outcome) {
+            None => &self.arrivals,
+            Some(None) => NONE,
+            Some(Some(outcome)) => &outcome.logs.arrivals,
+        }
+    }
+
     /// Whether a reader can have reached this position. After an interruption, less may be known than was sent.
     fn reaches(&self, at: Bookmark) -> bool {
         let has_ended = self.end.is_some();
@@ -183,6 +188,30 @@ impl Told {
             && at.stderr <= self.printed(Stream::Stderr).len() as u64
             && at.lines <= self.lines().len() as u64;
         (is_within || is_lost) && (has_ended || at.phase < Phase::Result)
+    }
+}
+
+/// Further bytes of a character.
+const CHARACTER_BYTES_MAX: u64 = 3;
+
+impl Bookmark {
+    /// What follows of a source, up to `count` bytes.
+    fn take(&mut self, source: LogSource, count: u64, told: &Told) -> Option<TranscriptEvent> {
+        let (stream, place) = match source {
+            LogSource::Stdout => (Stream::Stdout, &mut self.stdout),
+            LogSource::Stderr => (Stream::Stderr, &mut self.stderr),
+            LogSource::Log => {
+                let line = after(told.lines(), self.lines).first()?;
+                self.lines += 1;
+                return Some(TranscriptEvent::Logged(line.clone()));
+            }
+        };
+        let left = after(told.printed(stream), *place);
+        let count = usize::try_from(count).unwrap_or(usize::MAX).min(left.len());
+        let is_all = count == left.len() && told.end.is_some();
+        let bytes = piece(&left[..count], is_all).to_vec();
+        *place += bytes.len() as u64;
+        (!bytes.is_empty()).then_some(TranscriptEvent::Printed { stream, bytes })
     }
 }
 

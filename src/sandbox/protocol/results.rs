@@ -150,11 +150,11 @@ async fn read_exactly(stream: &mut wire::Stream, size: u64) -> io::Result<Vec<u8
     }
 }
 
-/// Whether a path has a valid length and only plain components, so that no reader of an archive is misled.
+/// Whether a path has a valid length, only plain components and no control character, so that no reader of an archive is misled.
 pub(super) fn is_plain(path: &str) -> bool {
     let length = 1..=limits::FILE_PATH_BYTES_MAX;
     length.contains(&path.len())
-        && !path.contains('\0')
+        && !path.contains(char::is_control)
         && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 

@@ -23,7 +23,7 @@ use crate::store::{Conflict, Error, ExecutionFilter, Retention};
 macro_rules! columns {
     () => {
         "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits, instance, \
-         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings, workdir"
+         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings, workdir, requirements"
     };
 }
 
@@ -55,7 +55,7 @@ const BY_ID: &str = concat!(
     "select ",
     columns!(),
     ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results, results_truncated, \
-      exception, log_lines, log_lines_truncated, \
+      exception, log_lines, log_lines_truncated, arrivals, \
       (select url from deliveries where deliveries.execution = executions.id) as callback_url \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
 );
@@ -67,10 +67,10 @@ const IN_BRIEF: &str = concat!(
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
-        instance, created_at, workdir
+        instance, created_at, workdir, requirements
     ) values (
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
-        :instance, :created_at, :workdir
+        :instance, :created_at, :workdir, :requirements
     )";
 const FINISH: &str = "
     update executions set
@@ -80,10 +80,10 @@ const FINISH: &str = "
 const INSERT_RESULTS: &str = "
     insert into execution_results (
         execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results,
-        results_truncated, exception, log_lines, log_lines_truncated
+        results_truncated, exception, log_lines, log_lines_truncated, arrivals
     ) values (
         :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :output_blobs, :results,
-        :results_truncated, :exception, :log_lines, :log_lines_truncated
+        :results_truncated, :exception, :log_lines, :log_lines_truncated, :arrivals
     )";
 const INTERRUPT: &str = "
     update executions set
@@ -232,6 +232,7 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":instance": new.instance.to_string(),
         ":created_at": new.created_at.as_microsecond(),
         ":workdir": new.workdir.map(Workdir::as_str),
+        ":requirements": new.requirements.as_ref().map(to_json).transpose()?,
     });
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
@@ -249,7 +250,8 @@ pub(super) fn finish(
 ) -> Result<bool, Error> {
     debug_assert!(outcome.status.is_final(), "an outcome is final");
     let (results, lines) = (to_json(&outcome.results)?, to_json(&outcome.logs.lines)?);
-    let kept_bytes = kept_bytes(outcome, &[&results, &lines]);
+    let arrivals = to_json(&outcome.logs.arrivals)?;
+    let kept_bytes = kept_bytes(outcome, &[&results, &lines, &arrivals]);
     let ended = c.prepare_cached(FINISH)?.execute(named_params! {
         ":tenant": tenant.as_str(),
         ":id": id.to_string(),
@@ -287,6 +289,7 @@ pub(super) fn finish(
         ":exception": exception.map(to_json).transpose()?,
         ":log_lines": lines,
         ":log_lines_truncated": outcome.logs.lines_truncated,
+        ":arrivals": arrivals,
     })?;
     Ok(true)
 }
@@ -363,6 +366,7 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
             .get::<_, Option<String>>("workdir")?
             .as_deref()
             .and_then(Workdir::from_name),
+        requirements: optional_json(row, "requirements")?,
         callback_url: None,
     };
     let outcome = optional_time(row, "finished_at")?
@@ -422,6 +426,7 @@ fn add_results(row: &Row<'_>, outcome: &mut Outcome) -> Result<(), Error> {
         stderr_total: row.get("stderr_total")?,
         lines: json(row, "log_lines")?,
         lines_truncated: row.get("log_lines_truncated")?,
+        arrivals: optional_json(row, "arrivals")?.unwrap_or_default(),
     };
     outcome.results = json(row, "results")?;
     outcome.results_truncated = row.get("results_truncated")?;

@@ -2,8 +2,12 @@
 
 use axum::http::{HeaderName, header};
 use serde_json::{Value, json};
+use skillbox::engine::RetentionPolicy;
+use skillbox::http::Settings;
+use skillbox::sandbox::{Sandbox, docker};
 
 use super::client::{Call, TestServer};
+use crate::world::{docker_settings, instance_in};
 
 #[tokio::test]
 async fn run_returns_whole_envelope() {
@@ -49,6 +53,30 @@ async fn run_returns_whole_envelope() {
         envelope
     };
     assert_eq!(without_links(shown), without_links(envelope));
+}
+
+/// T-21.
+#[tokio::test]
+async fn unavailable_sandbox_names_no_path_of_the_host() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = docker::Settings {
+        host: Some(format!("unix://{}/docker.sock", folder.path().display())),
+        ..docker_settings()
+    };
+    let sandbox = Sandbox::docker(settings, instance_in(folder.path()).id());
+    let server = TestServer::open_on(sandbox, &Settings::default(), RetentionPolicy::default()).await;
+    let refused = server
+        .ask(Call::post("/v1/executions").json(&json!({"code": "1"})))
+        .await;
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    let problem = refused.json();
+    assert_eq!(problem["code"], "sandbox_unavailable");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("no container engine responds"), "{detail}");
+    assert!(
+        !detail.contains("docker.sock") && !detail.contains('/'),
+        "{detail}"
+    );
 }
 
 #[tokio::test]
