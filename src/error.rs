@@ -134,12 +134,14 @@ pub struct Fault {
 
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// `Display` is for the caller, `source` for the log.
+/// `Display` is for the caller, `source` for the log. If the caller is not on this machine, [`Self::public_message`] is for the
+/// caller.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     code: Code,
     message: String,
+    public: Option<String>,
     retry_after: Option<Duration>,
     faults: Vec<Fault>,
     #[source]
@@ -152,6 +154,7 @@ impl Error {
         Self {
             code,
             message: message.into(),
+            public: None,
             retry_after: None,
             faults: Vec::new(),
             source: None,
@@ -172,10 +175,19 @@ impl Error {
         Self {
             code: Code::Internal,
             message: "internal error; the server's log has the cause under this request id".to_owned(),
+            public: None,
             retry_after: None,
             faults: Vec::new(),
             source: Some(source.into()),
         }
+    }
+
+    /// Hides absolute paths and addresses, which are of this machine, from callers over the network.
+    #[must_use]
+    pub fn with_hidden_paths(mut self) -> Self {
+        let public = without_paths(&self.message);
+        self.public = (public != self.message).then_some(public);
+        self
     }
 
     #[must_use]
@@ -201,6 +213,23 @@ impl Error {
         &self.faults
     }
 
+    /// The message for callers over the network and for stored results.
+    #[must_use]
+    pub fn public_message(&self) -> &str {
+        self.public.as_deref().unwrap_or(&self.message)
+    }
+
+    /// The message and the causes that such callers do not see, on one line for the log.
+    #[must_use]
+    pub fn hidden(&self) -> Option<String> {
+        let message = self
+            .public
+            .as_ref()
+            .map(|_| self.message.replace(char::is_control, " "));
+        let all: Vec<_> = message.into_iter().chain(causes(self)).collect();
+        (!all.is_empty()).then(|| all.join(": "))
+    }
+
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -212,6 +241,19 @@ impl Error {
         let soon = (self.code == Code::Busy).then_some(Duration::from_secs(1));
         self.retry_after.or(soon)
     }
+}
+
+/// The text with `…` for each word that has an absolute path or an address.
+fn without_paths(text: &str) -> String {
+    let is_path = |word: &&str| {
+        let starts = word.match_indices('/').map(|(at, _)| &word[..at]);
+        let mut before = starts.map(|before| before.chars().next_back());
+        before.any(|before| before.is_none_or(|c| !c.is_alphanumeric() && !"._-".contains(c)))
+    };
+    let words = text
+        .split(' ')
+        .map(|word| if is_path(&word) { "…" } else { word });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// The causes of `error` on one line, outermost first, for the log.
@@ -277,6 +319,30 @@ mod tests {
     fn quotations_are_short_and_on_one_line() {
         assert_eq!(quoted("it's\nb\u{202e}"), "`it's\\nb\\u{202e}`");
         assert!(quoted(&"x".repeat(10_000)).len() < 200);
+    }
+
+    /// T-21.
+    #[test]
+    fn public_message_hides_paths_from_all_but_the_log() {
+        let error = |message: &str| Error::new(Code::SandboxUnavailable, message).with_hidden_paths();
+        let hidden = error("no engine (tried unix:///run/a.sock: gone), `/srv/x` cannot be\nread");
+        assert_eq!(
+            hidden.public_message(),
+            "no engine (tried … gone), … cannot be\nread"
+        );
+        assert_eq!(
+            hidden.hidden().unwrap(),
+            "no engine (tried unix:///run/a.sock: gone), `/srv/x` cannot be read"
+        );
+        for plain in [
+            "image `ghcr.io/a/b:1` and/or text",
+            "`node` is not installed; 1/2",
+        ] {
+            assert_eq!(
+                (error(plain).public_message(), error(plain).hidden()),
+                (plain, None)
+            );
+        }
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Problem {
             kind: format!("urn:skillbox:problem:{}", code.as_str()),
             title: code.title().to_owned(),
             status: code.http_status(),
-            detail: error.to_string(),
+            detail: error.public_message().to_owned(),
             code: code.as_str().to_owned(),
             request_id: request_id.to_owned(),
             retryable: code.retryable(),

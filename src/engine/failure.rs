@@ -28,6 +28,7 @@ pub(super) fn of_blob(error: blob::Error, what: &str) -> Error {
     match error {
         blob::Error::NotFound => Error::not_found(what),
         blob::Error::Full => storage_full(),
+        blob::Error::Busy => Error::new(Code::Busy, "the file store is busy; try again in a moment"),
         other => Error::internal(other),
     }
 }
@@ -36,11 +37,11 @@ pub(super) fn of_sandbox(error: sandbox::Error) -> Error {
     let message = error.to_string();
     match error {
         sandbox::Error::Image(_) | sandbox::Error::ImageMissing(_) => {
-            Error::new(Code::SandboxUnavailable, message)
+            Error::new(Code::SandboxUnavailable, message).with_hidden_paths()
         }
-        sandbox::Error::Unavailable(_) => {
-            Error::new(Code::SandboxUnavailable, message).with_retry_after(limits::SANDBOX_RETRY_AFTER)
-        }
+        sandbox::Error::Unavailable(_) => Error::new(Code::SandboxUnavailable, message)
+            .with_hidden_paths()
+            .with_retry_after(limits::SANDBOX_RETRY_AFTER),
         sandbox::Error::Engine { .. } => Error::new(
             Code::SandboxUnavailable,
             format!("{message}; the server's log has its response"),

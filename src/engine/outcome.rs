@@ -9,11 +9,15 @@ use crate::sandbox::{Completion, Job, ProgramOutput, Report};
 
 /// The outcome of an execution without a report.
 pub(super) fn failed(error: &Error) -> Outcome {
+    // The record does not have all of it.
+    if let Some(cause) = error.hidden() {
+        tracing::warn!(cause, "Execution failed: {}", error.public_message());
+    }
     without_report(
         Status::Failed,
         Failure {
             code: error.code().as_str().to_owned(),
-            message: error.to_string(),
+            message: error.public_message().to_owned(),
             exception: None,
         },
     )
@@ -191,13 +195,20 @@ fn name_missing_package(failure: Failure, report: &Report, job: &Job) -> Failure
     let Some(package) = missing_package(&failure, &report.logs.stderr) else {
         return failure;
     };
-    let declare = match job.sandbox.skill {
-        Some(_) => format!("declare {package} in the skill's package list, or "),
-        None => String::new(),
+    let declare = match &job.sandbox.skill {
+        // A published one.
+        Some(skill) if job.recurs => {
+            let name = &skill.name;
+            format!(
+                "add {package} to the skill with `skillbox skill requirements {name} add {package}`, or to one run"
+            )
+        }
+        Some(_) => format!("declare {package} in the skill's package list, or add it"),
+        None => "add it".to_owned(),
     };
     Failure {
         message: format!(
-            "{}; {declare}add it with `--requirement {package}` (`requirements` of a request)",
+            "{}; {declare} with `--requirement {package}` (`requirements` of a request)",
             failure.message
         ),
         ..failure

@@ -12,7 +12,7 @@ use tracing::field::Empty;
 
 use super::{Peer, problem};
 use crate::engine::Engine;
-use crate::error::{Error, causes};
+use crate::error::Error;
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::telemetry::{self, RequestCompletion, field};
@@ -105,7 +105,7 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     let status = response.status().as_u16();
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
-    let cause = error.and_then(|error| causes(error));
+    let cause = error.and_then(Error::hidden);
     if matches!(route, "/healthz" | "/readyz") || (route == "/metrics" && status < 400) {
         // Probes come every few seconds; changes of readiness are logged elsewhere.
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,

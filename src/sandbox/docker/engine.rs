@@ -95,7 +95,7 @@ impl Connection {
                 START
             };
             Error::Unavailable(format!(
-                "no container engine responds at {place} ({cause}); {remedy}, or set SKILLBOX_DOCKER_HOST"
+                "no container engine responds; {remedy}, or set SKILLBOX_DOCKER_HOST (tried {place}: {cause})"
             ))
         };
         let docker = match &settings.host {

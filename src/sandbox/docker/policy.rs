@@ -66,7 +66,8 @@ pub(super) fn container(spec: &ContainerSpec<'_>) -> ContainerCreateBody {
         user: Some(USER.to_owned()),
         working_dir: Some("/".to_owned()),
         hostname: Some("sandbox".to_owned()),
-        // Otherwise dockerd before 23 executes itself again at each start, although the mode below is `none`.
+        // Otherwise dockerd executes itself again at each start, although the mode below is `none`: 0.2 s with version 28.
+        // It also shows the host's `/etc/resolv.conf`. The price is an empty `/etc/hosts`.
         network_disabled: Some(true),
         attach_stdin: Some(true),
         attach_stdout: Some(true),

@@ -9,6 +9,8 @@ pub(crate) const BACKEND: Backend = Backend::Docker;
 mod blobs;
 #[path = "../deps.rs"]
 mod deps;
+#[path = "../deps_added.rs"]
+mod deps_added;
 #[path = "../deps_programs.rs"]
 mod deps_programs;
 #[path = "../deps_requested.rs"]
