@@ -10,6 +10,8 @@ pub enum Error {
     NotFound,
     #[error("no space left for files")]
     Full,
+    #[error("another process holds the lock of the file store")]
+    Busy,
     #[error("the file store failed")]
     Backend(#[source] Cause),
 }
@@ -26,6 +28,7 @@ impl From<io::Error> for Error {
         match error.kind() {
             io::ErrorKind::NotFound => Self::NotFound,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full,
+            io::ErrorKind::WouldBlock => Self::Busy,
             _ => Self::backend(error),
         }
     }

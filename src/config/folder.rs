@@ -1,12 +1,15 @@
 //! The data folder: private to one user, with all stored data.
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::error::Error;
 use super::key_file;
 use super::privacy;
 use crate::auth::ApiKey;
+use crate::limits;
 use crate::secret::MasterKey;
 
 #[derive(Clone, Debug)]
@@ -100,8 +103,27 @@ impl DataFolder {
         let failed =
             |error: std::io::Error| Error::new(path.display(), format!("cannot be locked ({error})"));
         let file = key_file::create_private(&path).map_err(failed)?;
-        file.lock().map_err(failed)?;
+        lock_within(&file, limits::FIRST_KEY_LOCK_MAX).map_err(failed)?;
         Ok(FirstKeyLock(file))
+    }
+}
+
+/// Waits for a process that creates a key, but not for one that stands still.
+fn lock_within(file: &File, wait_max: Duration) -> io::Result<()> {
+    let give_up = Instant::now() + wait_max;
+    loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if Instant::now() < give_up => {
+                std::thread::sleep(limits::LOCK_RETRY_AFTER);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let message = format!(
+                    "another process has held its lock for {wait_max:?}; end that process, then start again"
+                );
+                return Err(io::Error::new(io::ErrorKind::WouldBlock, message));
+            }
+            locked => return Ok(locked?),
+        }
     }
 }
 
@@ -146,6 +168,19 @@ mod tests {
         let above = tempfile::tempdir().unwrap();
         let path = above.path().join("data");
         (above, path)
+    }
+
+    /// T-16: a process that stands still while it creates the key blocks no other for good.
+    #[test]
+    fn wait_for_the_lock_of_the_first_key_is_limited() {
+        let (_above, path) = folder();
+        let data = DataFolder::open(&path).unwrap();
+        let held = data.lock_first_key().unwrap();
+        let second = File::open(path.join("admin.key.lock")).unwrap();
+        let refused = lock_within(&second, Duration::from_millis(50)).unwrap_err();
+        assert!(refused.to_string().contains("another process"), "{refused}");
+        drop(held);
+        lock_within(&second, Duration::from_millis(50)).unwrap();
     }
 
     #[test]

@@ -6,11 +6,13 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::blob::Key;
+use crate::limits;
 
 /// No tenant has this name: tenant names have no dot.
 const TEMPORARIES: &str = ".tmp";
@@ -27,6 +29,7 @@ const FOLDER: OFlags = OFlags::RDONLY
 #[derive(Debug)]
 pub(super) struct Folders {
     root: OwnedFd,
+    lock_wait_max: Duration,
 }
 
 impl Folders {
@@ -39,7 +42,10 @@ impl Folders {
         make_folder(&root, TEMPORARIES)?;
         let temporaries = rustix::fs::openat(&root, TEMPORARIES, FOLDER, Mode::empty())?;
         refuse_foreign(&temporaries)?;
-        Ok(Self { root })
+        Ok(Self {
+            root,
+            lock_wait_max: limits::BLOB_LOCK_MAX,
+        })
     }
 
     /// Deletes temporary files of dead processes: all that exist while no process writes.
@@ -67,8 +73,17 @@ impl Folders {
         Ok(temporaries)
     }
 
+    /// Waits for a process that deletes incomplete objects, but not for one that stands still.
     fn temporary(&self) -> Result<Temporary, Errno> {
-        Temporary::create(self.lock_temporaries(FlockOperation::LockShared)?)
+        let give_up = Instant::now() + self.lock_wait_max;
+        loop {
+            match self.lock_temporaries(FlockOperation::NonBlockingLockShared) {
+                Err(Errno::WOULDBLOCK) if Instant::now() < give_up => {
+                    std::thread::sleep(limits::LOCK_RETRY_AFTER);
+                }
+                locked => return Temporary::create(locked?),
+            }
+        }
     }
 
     pub(super) fn stage(&self, mut source: File) -> io::Result<Staged> {
@@ -240,5 +255,31 @@ impl Drop for Temporary {
             // The next start deletes what cannot be deleted now.
             let _ = rustix::fs::unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// F-13: a process that stands still while it deletes incomplete objects blocks no upload for good.
+    #[test]
+    fn wait_for_a_process_that_deletes_leftovers_is_limited() {
+        let root = tempfile::tempdir().unwrap();
+        let folders = Folders {
+            lock_wait_max: Duration::from_millis(50),
+            ..Folders::open(&root.path().join("blobs")).unwrap()
+        };
+        let held = folders
+            .lock_temporaries(FlockOperation::NonBlockingLockExclusive)
+            .unwrap();
+        let refused = folders.probe().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::WouldBlock);
+        assert!(matches!(
+            crate::blob::Error::from(refused),
+            crate::blob::Error::Busy
+        ));
+        drop(held);
+        folders.probe().unwrap();
     }
 }

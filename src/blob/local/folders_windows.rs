@@ -6,8 +6,10 @@ use std::io::{self, Seek as _, Write as _};
 use std::os::windows::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Instant;
 
 use crate::blob::Key;
+use crate::limits;
 
 /// No tenant has this name: tenant names have no dot.
 const TEMPORARIES: &str = ".tmp";
@@ -62,7 +64,16 @@ impl Folders {
 
     fn temporary(&self) -> io::Result<Temporary> {
         let lock = self.open_lock()?;
-        lock.lock_shared()?;
+        let give_up = Instant::now() + limits::BLOB_LOCK_MAX;
+        // Waits for a process that deletes incomplete objects, but not for one that stands still.
+        while let Err(refused) = lock.try_lock_shared() {
+            match refused {
+                TryLockError::WouldBlock if Instant::now() < give_up => {
+                    std::thread::sleep(limits::LOCK_RETRY_AFTER)
+                }
+                refused => return Err(refused.into()),
+            }
+        }
         // 74 random bits; a name that is taken nevertheless is rejected.
         let path = self.root.join(TEMPORARIES).join(uuid::Uuid::now_v7().to_string());
         let file = File::create_new(&path)?;

@@ -13,9 +13,10 @@ use crate::limits;
 use crate::store::Error;
 
 use super::log::Log;
+use super::pool::limit_lock_wait;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 11] = [
+const MIGRATIONS: [(&str, &str); 13] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -60,6 +61,14 @@ const MIGRATIONS: [(&str, &str); 11] = [
         "V11__workdir",
         include_str!("../../../migrations/sqlite/V11__workdir.sql"),
     ),
+    (
+        "V12__arrivals",
+        include_str!("../../../migrations/sqlite/V12__arrivals.sql"),
+    ),
+    (
+        "V13__requirements",
+        include_str!("../../../migrations/sqlite/V13__requirements.sql"),
+    ),
 ];
 
 /// Pause between two attempts at a file that another process has locked.
@@ -86,6 +95,10 @@ struct CannotOpen {
 }
 
 pub(super) fn open(path: &Path) -> Result<Connections, Error> {
+    open_within(path, limits::STORE_OPEN_MAX)
+}
+
+fn open_within(path: &Path, wait_max: Duration) -> Result<Connections, Error> {
     let named = |cause: Cause| {
         Error::backend(CannotOpen {
             path: path.display().to_string(),
@@ -93,9 +106,9 @@ pub(super) fn open(path: &Path) -> Result<Connections, Error> {
         })
     };
     create_private(path).map_err(|e| named(e.into()))?;
-    let give_up = Instant::now() + limits::STORE_OPEN_MAX;
+    let give_up = Instant::now() + wait_max;
     loop {
-        match connect_all(path) {
+        match connect_all(path, give_up) {
             // Switching to a write-ahead log and the first migration do not always wait for a lock.
             Err(Error::Busy) if Instant::now() < give_up => std::thread::sleep(RETRY_EVERY),
             Err(Error::Backend(cause)) => return Err(named(cause)),
@@ -122,10 +135,12 @@ fn create_private(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn connect_all(path: &Path) -> Result<Connections, Error> {
+fn connect_all(path: &Path, give_up: Instant) -> Result<Connections, Error> {
     let mut writer = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    limit_lock_wait(&writer, give_up)?;
     let sound = refuse_damaged(&writer).and_then(|()| refuse_newer(&writer));
     sound.map_err(|error| damaged(path, error))?;
+    limit_lock_wait(&writer, give_up)?;
     // `Log` makes transactions durable before a call returns.
     writer.execute_batch(&format!(
         "pragma journal_mode = wal; pragma synchronous = normal;
@@ -133,6 +148,7 @@ fn connect_all(path: &Path) -> Result<Connections, Error> {
         limits::STORE_LOG_PAGES,
         limits::STORE_LOG_BYTES
     ))?;
+    limit_lock_wait(&writer, give_up)?;
     migrate(&mut writer)?;
     let readers = (0..limits::STORE_READERS)
         .map(|_| connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY))
@@ -310,5 +326,23 @@ mod tests {
         for (number, name) in (1..).zip(listed) {
             assert!(name.starts_with(&format!("V{number}__")), "{name}");
         }
+    }
+
+    /// F-13: opening waits for another process in several places, which share one limit.
+    #[test]
+    fn wait_to_open_a_locked_file_is_limited() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("db");
+        let mut foreign = Connection::open(&path).unwrap();
+        foreign.execute_batch("create table t (a)").unwrap();
+        let lock = foreign
+            .transaction_with_behavior(TransactionBehavior::Exclusive)
+            .unwrap();
+        let began = Instant::now();
+        let refused = open_within(&path, Duration::from_millis(500));
+        assert!(matches!(refused, Err(Error::Busy)), "{:?}", refused.err());
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        lock.commit().unwrap();
+        open(&path).unwrap();
     }
 }
