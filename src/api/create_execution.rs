@@ -8,6 +8,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use bytes::Bytes;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::args::Args;
 use super::unless_null;
@@ -18,6 +19,9 @@ use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
 use crate::skill::{Language, Selector, SkillName, SkillRef};
+
+/// Some 30 years, longer than any limit.
+const TIMEOUT_SECONDS_END: f64 = 1e9;
 
 /// A request for an execution.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -54,7 +58,7 @@ pub struct CreateExecution {
     /// Files for `/workspace`: relative path to base64 content. A path that ends in `/`, with empty content, is an empty
     /// folder.
     #[serde(default, deserialize_with = "unless_null")]
-    #[schema(value_type = Option<BTreeMap<String, String>>)]
+    #[schema(value_type = Option<BTreeMap<String, String>>, format = "base64")]
     pub files: Files,
     /// Blobs for `/blobs`, each named by the 64 hex digits of its id. At most 64 MiB in total.
     #[serde(default, deserialize_with = "unless_null")]
@@ -90,7 +94,7 @@ pub struct CreateExecution {
     pub timeout: Option<f64>,
     /// URL that receives a signed webhook at the end of the execution: an address on the Internet over HTTPS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_length = 2048, example = "https://hooks.example/skillbox")]
+    #[schema(format = "uri", max_length = 2048, example = "https://hooks.example/skillbox")]
     pub callback_url: Option<String>,
     /// Respond at the end of the execution, or immediately.
     #[serde(default, deserialize_with = "unless_null")]
@@ -100,6 +104,30 @@ pub struct CreateExecution {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<OnDisconnect>)]
     pub on_disconnect: Option<OnDisconnect>,
+}
+
+impl CreateExecution {
+    /// Which members exclude each other, as keywords of JSON Schema.
+    #[must_use]
+    pub fn document_rules() -> Value {
+        let absent = || json!({"type": "null"});
+        json!({
+            "if": {"required": ["skill"], "properties": {"skill": {"type": "string"}}},
+            "then": {"properties": {"code": absent(), "language": absent()}},
+            "else": {
+                "required": ["code"],
+                "properties": {"code": {"type": "string"}, "version": absent(), "script": absent()},
+            },
+            "not": {"anyOf": [
+                {"required": ["workdir"], "properties": {"workdir": {"const": Workdir::Skill}, "script": absent()}},
+                {"required": ["args", "input"], "properties": {"args": {"type": "object"}}},
+                {
+                    "required": ["mode", "on_disconnect"],
+                    "properties": {"mode": {"const": Mode::Async}, "on_disconnect": {"const": OnDisconnect::Cancel}},
+                },
+            ]},
+        })
+    }
 }
 
 /// When a request is answered.
@@ -117,7 +145,9 @@ impl TryFrom<CreateExecution> for RunSpec {
     type Error = Error;
 
     fn try_from(body: CreateExecution) -> Result<Self, Error> {
-        let timeout = body.timeout.map(Duration::try_from_secs_f64).transpose();
+        // A larger one shortens nothing.
+        let timeout = body.timeout.map(|seconds| seconds.min(TIMEOUT_SECONDS_END));
+        let timeout = timeout.map(Duration::try_from_secs_f64).transpose();
         let timeout = timeout.map_err(|_| Error::invalid("timeout: must be a positive number of seconds"))?;
         let (input, args) = body.args.with(body.input)?;
         let subject = match (body.skill, body.code) {
@@ -268,6 +298,56 @@ impl<'de> Deserialize<'de> for Base64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accepts_timeouts_above_every_limit() {
+        let timeout = |seconds: &str| {
+            let body = format!("{{\"code\": \"\", \"timeout\": {seconds}}}");
+            let body: CreateExecution = serde_json::from_str(&body).unwrap();
+            RunSpec::try_from(body).map(|spec| spec.timeout).ok()
+        };
+        assert_eq!(timeout("1e300"), Some(Some(Duration::from_secs(1_000_000_000))));
+        assert_eq!(timeout("30"), Some(Some(Duration::from_secs(30))));
+        assert_eq!(timeout("-1"), None);
+    }
+
+    /// Which members exclude each other, documented and checked.
+    #[test]
+    fn documents_which_members_exclude_each_other() {
+        let schema = jsonschema::validator_for(&CreateExecution::document_rules()).unwrap();
+        for (body, expected) in [
+            (json!({"skill": "a"}), true),
+            (json!({"code": ""}), true),
+            (
+                json!({"skill": "a", "code": null, "version": "1.2.0", "args": ["x"], "input": 1}),
+                true,
+            ),
+            (json!({"skill": "a", "script": "a.py", "workdir": "skill"}), true),
+            (
+                json!({"code": "", "skill": null, "language": "bash", "args": {}}),
+                true,
+            ),
+            (json!({}), false),
+            (json!({"skill": null, "code": null}), false),
+            (json!({"skill": "a", "code": ""}), false),
+            (json!({"skill": "a", "language": "bash"}), false),
+            (json!({"code": "", "version": "1.2.0"}), false),
+            (json!({"code": "", "args": {}, "input": null}), false),
+        ] {
+            assert_eq!(schema.is_valid(&body), expected, "documented: {body}");
+            let read = serde_json::from_value::<CreateExecution>(body.clone()).unwrap();
+            assert_eq!(RunSpec::try_from(read).is_ok(), expected, "checked: {body}");
+        }
+        // The transport and the plan check these.
+        for body in [
+            json!({"code": "", "mode": "async", "on_disconnect": "cancel"}),
+            json!({"code": "", "script": "a.py"}),
+            json!({"code": "", "workdir": "skill"}),
+            json!({"skill": "a", "workdir": "skill"}),
+        ] {
+            assert!(!schema.is_valid(&body), "{body}");
+        }
+    }
 
     ///
     #[test]

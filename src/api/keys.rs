@@ -59,8 +59,8 @@ impl fmt::Debug for FreshKey {
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({"name": "ci", "scopes": ["run"]}))]
 pub struct CreateKey {
-    /// Any name.
-    #[schema(min_length = 1, max_length = 100)]
+    /// Any name without control characters.
+    #[schema(min_length = 1, max_length = 100, pattern = r"^[^\x00-\x1f\x7f-\x9f]*$")]
     pub name: String,
     /// Scopes of the key.
     #[schema(min_items = 1)]
@@ -69,7 +69,7 @@ pub struct CreateKey {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "tenant")]
     pub tenant: Option<Tenant>,
-    /// Expiry. Default: never.
+    /// Expiry, in the future. Default: never.
     #[serde(default, deserialize_with = "time", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = DateTime)]
     pub expires_at: Option<jiff::Timestamp>,

@@ -57,9 +57,43 @@ where
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
+/// A whole number, which JSON may also write as `60.0` or `6e1`.
+fn whole_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let number = serde_json::Number::deserialize(deserializer)?;
+    let whole = number.as_u64().or_else(|| {
+        let float = number.as_f64().filter(|float| float.fract() == 0.0)?;
+        // Adding zero removes the sign of `-0.0`.
+        (float + 0.0).to_string().parse().ok()
+    });
+    whole.ok_or_else(|| de::Error::custom(format!("{number} is not a whole number from 0 on")))
+}
+
 /// A time. The error shows how to write one.
 pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<jiff::Timestamp>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|_| de::Error::custom("not a time; write date, time and zone, like 2026-01-31T12:00:00Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_each_form_of_a_whole_number() {
+        let read = |text: &str| whole_number(&mut serde_json::Deserializer::from_str(text)).ok();
+        for (text, expected) in [
+            ("0", 0),
+            ("-0.0", 0),
+            ("8557.0", 8557),
+            ("6e1", 60),
+            ("18446744073709551615", u64::MAX),
+            ("9007199254740993", 9_007_199_254_740_993),
+        ] {
+            assert_eq!(read(text), Some(expected), "{text}");
+        }
+        for wrong in ["-1", "1.5", "-1.0", "1e300", "\"60\"", "true", "null"] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
 }

@@ -52,14 +52,14 @@ impl ArtifactTar {
     ///
     /// # Errors
     ///
-    /// `InvalidInput` for a path that is not plainly relative; errors of writing.
+    /// `InvalidInput` for a path that is not plainly relative or has a control character, which the guest escapes; errors of writing.
     pub fn start(&mut self, path: &str, size: u64) -> io::Result<()> {
         self.drop_open()?;
-        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+        let plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains(char::is_control);
         if !path.split('/').all(plain) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
-                "an artifact's path must be relative, without `.` and `..`",
+                "an artifact's path must be relative, without `.`, `..` and control characters",
             ));
         }
         let headers = headers(path, size)?;
@@ -256,9 +256,20 @@ mod tests {
 
     /// O-14.
     #[test]
-    fn rejects_artifact_paths_outside_the_folder() {
+    fn rejects_artifact_paths_outside_the_folder_or_with_control_characters() {
         let mut tar = ArtifactTar::create_in(&std::env::temp_dir());
-        for path in ["", "/etc/passwd", "../x", "a/../x", "a//b", "a/", ".", "a\0b"] {
+        for path in [
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../x",
+            "a//b",
+            "a/",
+            ".",
+            "a\0b",
+            "a\x1b[2Jb",
+            "a\nb",
+        ] {
             assert_eq!(
                 tar.start(path, 1).unwrap_err().kind(),
                 io::ErrorKind::InvalidInput,

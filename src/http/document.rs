@@ -19,8 +19,9 @@ use super::events;
 use super::problem;
 use super::routes::RouteTable;
 use super::text_formats;
-use crate::api::Problem;
+use crate::api::{CreateExecution, Problem};
 use crate::error::Fault;
+use crate::limits;
 
 /// Name of the security scheme of API keys.
 pub(crate) const KEY_SCHEME: &str = "api_key";
@@ -84,7 +85,18 @@ pub(crate) fn document(table: &RouteTable) -> Value {
     {
         text_formats::replace(section);
     }
-    refer_to_items(&mut document["components"]["schemas"]);
+    let schemas = &mut document["components"]["schemas"];
+    refer_to_items(schemas);
+    let rules = CreateExecution::document_rules();
+    for (keyword, rule) in rules.as_object().into_iter().flatten() {
+        schemas["CreateExecution"][keyword] = rule.clone();
+    }
+    let members = &mut schemas["CreateExecution"]["properties"];
+    members["files"]["maxProperties"] = json!(limits::INPUT_FILES_MAX);
+    members["mount_skills"]["uniqueItems"] = json!(true);
+    let words = &mut schemas["Args"]["oneOf"][0];
+    words["maxItems"] = json!(limits::ARGS_MAX);
+    words["items"]["pattern"] = json!(r"^[^\x00]*$");
     for operation in document["paths"]
         .as_object_mut()
         .into_iter()
@@ -96,18 +108,23 @@ pub(crate) fn document(table: &RouteTable) -> Value {
     }
     // A request without a body stores the empty blob.
     document["paths"]["/v1/blobs"]["post"]["requestBody"]["required"] = json!(false);
+    document["paths"]["/v1/skills"]["post"]["requestBody"]["content"]["multipart/form-data"]["encoding"] =
+        json!({"file": {"contentType": "application/zip"}});
     document
 }
 
 /// A parameter cannot be `null`, only absent. An event stream is text, whose structure is that of its events.
 fn describe_wire(operation: &mut Value) {
-    for parameter in operation["parameters"].as_array_mut().into_iter().flatten() {
-        let kind = &mut parameter["schema"]["type"];
-        if *kind == json!(["string", "null"]) {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten() {
+        if let Some(kind) = parameter.pointer_mut("/schema/type")
+            && *kind == json!(["string", "null"])
+        {
             *kind = json!("string");
         }
     }
-    for (_, response) in operation["responses"].as_object_mut().into_iter().flatten() {
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    for (_, response) in responses.into_iter().flatten() {
         if let Some(content) = response
             .get_mut("content")
             .and_then(|content| content.get_mut(events::MEDIA_TYPE))

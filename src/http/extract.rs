@@ -18,6 +18,7 @@ use crate::api::CreateExecution;
 use crate::api::executions::PruneExecutions;
 use crate::api::keys::CreateKey;
 use crate::api::packages::Prefetch;
+use crate::api::skills::AddedRequirements;
 use crate::error::{Code, Error};
 use crate::execution::check_depth;
 use crate::limits;
@@ -40,6 +41,7 @@ impl Body for CreateKey {}
 
 impl Body for Prefetch {}
 impl Body for PruneExecutions {}
+impl Body for AddedRequirements {}
 
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);

@@ -18,9 +18,10 @@ use crate::skill::SecretName;
 use crate::store::Saved;
 
 #[derive(utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PutSecret {
     /// 1 to 65,536 bytes of text without NUL. Programs receive it unchanged.
-    #[schema(min_length = 1, max_length = 65536, example = "…")]
+    #[schema(min_length = 1, max_length = 65536, pattern = r"^[^\x00]*$", example = "…")]
     value: String,
 }
 

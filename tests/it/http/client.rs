@@ -55,9 +55,12 @@ impl TestServer {
 
     /// A server over an engine that keeps executions as long as this.
     pub(crate) async fn open_keeping(settings: &Settings, retention: RetentionPolicy) -> Self {
+        Self::open_on(Sandbox::scripted(script), settings, retention).await
+    }
+
+    pub(crate) async fn open_on(sandbox: Sandbox, settings: &Settings, retention: RetentionPolicy) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let instance = instance_in(folder.path());
-        let sandbox = Sandbox::scripted(script);
         let engine = engine_with_retention(retention, folder.path(), instance, sandbox).await;
         let key = ApiKey::from_random([7; 32]);
         assert!(engine.keys().adopt_first(&key).await.unwrap());

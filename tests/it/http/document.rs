@@ -47,7 +47,7 @@ fn each_object(value: &Value, look: &mut impl FnMut(&Map<String, Value>)) {
 /// A format of our own would tell clients nothing: it must have become a pattern.
 #[test]
 fn openapi_document_has_only_standard_formats() {
-    const STANDARD: [&str; 6] = ["binary", "date-time", "double", "int32", "int64", "uuid"];
+    const STANDARD: [&str; 7] = ["binary", "date-time", "double", "int32", "int64", "uri", "uuid"];
     let mut patterns = 0;
     each_object(&skillbox::http::document(), &mut |schema| {
         if let (Some(format), true) = (
@@ -59,6 +59,16 @@ fn openapi_document_has_only_standard_formats() {
         patterns += usize::from(schema.get("pattern").is_some_and(Value::is_string));
     });
     assert!(patterns > 30, "{patterns}");
+}
+
+/// Python's generator reads `null` as a wrong value, schemathesis ends with a traceback.
+#[test]
+fn openapi_document_has_no_null_keywords() {
+    each_object(&skillbox::http::document(), &mut |members| {
+        for keyword in ["parameters", "type", "schema", "content", "items", "$ref"] {
+            assert_ne!(members.get(keyword), Some(&Value::Null), "{members:?}");
+        }
+    });
 }
 
 /// What generators of clients stumbled over.
