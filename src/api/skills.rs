@@ -12,7 +12,8 @@ use crate::engine::{Engine, PageRequest, PushSource};
 use crate::error::Error;
 use crate::ids::Digest;
 use crate::skill::{
-    Action, Dialect, Function, Language, Manifest, Origin, SecretName, Selector, SkillName, Version, Warning,
+    Action, Dialect, Function, Language, Manifest, Origin, SecretName, Selector, SkillName, SkillRef,
+    Version, Warning,
 };
 use crate::store::{Published, SkillRecord};
 
@@ -98,6 +99,10 @@ pub struct Skill {
     pub origins: BTreeMap<String, Origin>,
     /// The first 200 scripts that can be run by path, with their descriptions.
     pub actions: Vec<Action>,
+    /// Packages that were added to this version, beside its files.
+    #[serde(default)]
+    #[schema(required)]
+    pub requirements: Vec<String>,
     /// Warnings of the lint.
     pub warnings: Vec<Warning>,
     /// The version that `latest` selects now; `null` if all versions were deleted meanwhile.
@@ -114,20 +119,35 @@ pub struct PublishedSkill {
     pub existed: bool,
 }
 
-/// Publishes an archive under the name and version that it declares. `fallback_name` names a skill that declares no name.
-pub async fn publish(
-    engine: &Engine,
-    caller: &Caller,
-    archive: File,
-    fallback_name: Option<&str>,
-) -> Result<PublishedSkill, Error> {
+/// An archive to publish.
+#[derive(Debug)]
+pub struct Push {
+    pub archive: File,
+    /// Names a skill that declares no name.
+    pub fallback_name: Option<String>,
+    /// Packages to add to the version; those of the version that is `latest` if absent.
+    pub requirements: Option<Vec<String>>,
+}
+
+/// Packages to add to a version of a skill.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AddedRequirements {
+    /// All of them, as in `requirements` of a request; an empty list removes all.
+    #[schema(max_items = 200, example = json!(["pypdf>=5"]))]
+    pub requirements: Vec<String>,
+}
+
+/// Publishes an archive under the name and version that it declares.
+pub async fn publish(engine: &Engine, caller: &Caller, push: Push) -> Result<PublishedSkill, Error> {
     require(caller, SKILLS)?;
     let source = PushSource {
         tenant: caller.tenant().clone(),
-        folder: fallback_name.map(ToOwned::to_owned),
+        folder: push.fallback_name,
         key: Some(caller.key()),
+        requirements: push.requirements,
     };
-    let (record, published) = engine.skills().publish_from(source, archive).await?;
+    let (record, published) = engine.skills().publish_from(source, push.archive).await?;
     Ok(PublishedSkill {
         skill: with_latest(engine, record).await?,
         existed: matches!(published, Published::Same(_)),
@@ -162,6 +182,20 @@ pub async fn get(
     require(caller, RUN_OR_SKILLS)?;
     let record = engine.skills().get(caller.tenant(), name, selector).await?;
     with_latest(engine, record).await
+}
+
+/// Replaces the packages that were added to a version. Later pushes carry them over.
+pub async fn set_requirements(
+    engine: &Engine,
+    caller: &Caller,
+    skill: &SkillRef,
+    added: &AddedRequirements,
+) -> Result<Skill, Error> {
+    require(caller, SKILLS)?;
+    let SkillRef { name, selector } = skill;
+    let skills = engine.skills();
+    let changed = skills.set_requirements(caller.tenant(), name, selector, &added.requirements);
+    with_latest(engine, changed.await?).await
 }
 
 async fn with_latest(engine: &Engine, record: SkillRecord) -> Result<Skill, Error> {
@@ -211,6 +245,7 @@ impl From<&SkillRecord> for SkillSummary {
 impl Skill {
     fn of(record: SkillRecord, latest: Option<Version>) -> Self {
         let summary = SkillSummary::from(&record);
+        let requirements = record.requirements;
         let Manifest {
             entrypoint,
             image,
@@ -249,6 +284,7 @@ impl Skill {
             secrets: permissions.secrets,
             origins,
             actions,
+            requirements,
             warnings,
             latest,
         }

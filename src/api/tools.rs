@@ -6,7 +6,7 @@ use super::{List, RUN_OR_SKILLS, require};
 use crate::auth::Caller;
 use crate::engine::{Engine, PageRequest};
 use crate::error::Error;
-use crate::skill::{ToolFormat, prompt_entry, tool};
+use crate::skill::{CallPackages, ToolFormat, prompt_entry, tool};
 use crate::store::{Cursor, SkillRecord};
 
 /// A tool definition in the format of a model's API.
@@ -17,8 +17,8 @@ pub struct ToolDefinition(serde_json::Value);
 
 impl ToolDefinition {
     /// `None` for a skill that cannot be called.
-    fn of(record: &SkillRecord, format: ToolFormat) -> Option<Self> {
-        tool(&record.manifest, &record.version, format).map(Self)
+    fn of(record: &SkillRecord, format: ToolFormat, packages: CallPackages) -> Option<Self> {
+        tool(&record.manifest, &record.version, format, packages).map(Self)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -44,10 +44,14 @@ pub async fn list(
 ) -> Result<List<ToolDefinition>, Error> {
     require(caller, RUN_OR_SKILLS)?;
     let page = engine.skills().list(caller.tenant(), page).await?;
+    let packages = match engine.settings().deps.requests {
+        true => CallPackages::Offered,
+        false => CallPackages::Forbidden,
+    };
     let tools = page.items.iter();
     Ok(List {
         items: tools
-            .filter_map(|record| ToolDefinition::of(record, format))
+            .filter_map(|record| ToolDefinition::of(record, format, packages))
             .collect(),
         next_page_token: page.next.as_ref().map(Cursor::to_string),
     })

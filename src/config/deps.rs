@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::Error;
-use super::read::SettingsReader;
+use super::read::{SettingsReader, boolean};
 use super::values;
 use crate::egress::{NamedBy, PackageHost, Upstream};
 use crate::engine::{DependencySettings, Index};
@@ -18,6 +18,8 @@ pub struct DepsConfig {
     pub hosts: Vec<PackageHost>,
     /// Certificate authorities of these hosts.
     pub ca_bundle: Option<PathBuf>,
+    /// Whether requests may ask for packages.
+    pub requests: bool,
     /// Maximum size of all installed packages.
     pub cache_bytes: u64,
     /// Maximum size of one package set.
@@ -54,6 +56,7 @@ impl DepsConfig {
             node_registry: index("deps.node_registry")?,
             hosts: hosts.collect::<Result<_, _>>()?,
             ca_bundle: reader.optional("deps.ca_bundle", values::existing_file)?,
+            requests: reader.required("deps.requests", boolean)?,
             cache_bytes,
             // A set larger than the total would be evicted at once.
             set_bytes: reader.required("deps.set_size", set_bytes)?.min(cache_bytes),
@@ -75,6 +78,7 @@ impl DepsConfig {
             hosts: self.hosts.clone(),
             ca_bundle: self.ca_bundle.clone(),
             upstream: Upstream::parse(&proxy, &variable(["NO_PROXY", "no_proxy"])),
+            requests: self.requests,
             cache_bytes: self.cache_bytes,
             set_bytes: self.set_bytes,
             folder,

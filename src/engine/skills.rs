@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::blob;
 use crate::bundle;
+use crate::engine::added_packages::check_requirements;
 use crate::engine::cache::{SkillCache, Unpacked};
 use crate::engine::{PageRequest, Skills, clock, failure, rows};
 use crate::error::{Code, Error, quoted};
@@ -21,6 +22,8 @@ pub struct PushSource {
     /// Name of the folder or archive; names a skill that declares no name.
     pub folder: Option<String>,
     pub key: Option<KeyId>,
+    /// Packages to add to the version. If absent, those of the version that was `latest` until now are carried over.
+    pub requirements: Option<Vec<String>>,
 }
 
 impl Skills<'_> {
@@ -36,6 +39,7 @@ impl Skills<'_> {
             tenant: tenant.clone(),
             folder: fallback_name.map(ToOwned::to_owned),
             key: None,
+            requirements: None,
         };
         self.publish_from(source, archive).await
     }
@@ -58,7 +62,12 @@ impl Skills<'_> {
         source: PushSource,
         archive: File,
     ) -> Result<(SkillRecord, Published), Error> {
-        let PushSource { tenant, folder, key } = source;
+        let PushSource {
+            tenant,
+            folder,
+            key,
+            requirements,
+        } = source;
         let archive_bytes = archive.metadata().map_err(failure::of_io)?.len();
         if archive_bytes > limits::ARCHIVE_BYTES_MAX {
             let message = format!(
@@ -70,6 +79,10 @@ impl Skills<'_> {
         self.engine.check_storage(&tenant, archive_bytes).await?;
         let again = archive.try_clone().map_err(failure::of_io)?;
         let (unpacked, manifest) = self.unpack(archive, folder.clone()).await?;
+        let added = match &requirements {
+            Some(requirements) => check_requirements(&manifest, requirements)?,
+            None => self.carried(&tenant, &manifest).await?,
+        };
         let listing = &unpacked.listing;
         let digest = listing.digest();
         let record = SkillRecord {
@@ -85,6 +98,7 @@ impl Skills<'_> {
             files: u32::try_from(listing.entries().len()).unwrap_or(u32::MAX),
             folder: listing.folder().map(ToOwned::to_owned).or(folder),
             pushed_by: key,
+            requirements: added,
             created_at: clock::now(),
             manifest,
         };
@@ -106,8 +120,51 @@ impl Skills<'_> {
                 tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
                 Ok((warned(record), Published::New))
             }
-            Published::Same(existing) => Ok((warned(existing.as_ref().clone()), Published::Same(existing))),
+            Published::Same(mut existing) => {
+                if requirements.is_some() && existing.requirements != record.requirements {
+                    let added = record.requirements.clone();
+                    existing.requirements.clone_from(&added);
+                    self.engine
+                        .store
+                        .set_requirements(&tenant, &record.name, &record.version, added)
+                        .await?;
+                }
+                Ok((warned(existing.as_ref().clone()), Published::Same(existing)))
+            }
         }
+    }
+
+    /// The packages that were added to the version that is `latest`, as far as they suit the new one.
+    async fn carried(self, tenant: &Tenant, manifest: &Manifest) -> Result<Vec<String>, Error> {
+        match self
+            .engine
+            .store
+            .skill(tenant, &manifest.name, &Selector::Latest)
+            .await
+        {
+            Ok(before) if before.manifest.package_language() == manifest.package_language() => {
+                Ok(before.requirements)
+            }
+            Ok(_) | Err(store::Error::NotFound(_)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Replaces the packages that were added to a version. Returns its record.
+    pub async fn set_requirements(
+        self,
+        tenant: &Tenant,
+        name: &SkillName,
+        selector: &Selector,
+        requirements: &[String],
+    ) -> Result<SkillRecord, Error> {
+        let mut record = self.get(tenant, name, selector).await?;
+        record.requirements = check_requirements(&record.manifest, requirements)?;
+        self.engine
+            .store
+            .set_requirements(tenant, name, &record.version, record.requirements.clone())
+            .await?;
+        Ok(record)
     }
 
     /// A warning if the last push of this name was another skill.

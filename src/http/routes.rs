@@ -36,6 +36,7 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN_OR_SKILLS, routes!(skills::show))
         .route(RUN_OR_SKILLS, routes!(skills::archive))
         .route(SKILLS, routes!(skills::delete))
+        .route(SKILLS, routes!(skills::set_requirements))
         .route(RUN_OR_SKILLS, routes!(tools::list))
         .route(RUN_OR_SKILLS, routes!(tools::for_prompt))
         .route(RUN, routes!(executions::create))

@@ -9,26 +9,25 @@ use tokio_util::io::ReaderStream;
 use super::attachment::disposition;
 use super::authorization::Call;
 use super::document::Raw;
-use super::extract::Path;
+use super::extract::{Json, Path};
 use super::page::{PageQuery, Paging};
 use super::problem::{JsonResult, ProblemResponse};
 use super::range::is_known;
 use super::state::run_detached;
 use super::upload::{self, Upload};
 use crate::api::List;
-use crate::api::skills::{self, Skill, SkillSummary};
+use crate::api::skills::{self, AddedRequirements, Push, Skill, SkillSummary};
 use crate::error::Error;
 use crate::limits;
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, SkillRef};
 
 /// Publish a skill
 ///
 /// The body is a zip archive of the skill's folder. Content that is already published is answered with 200. Different
-/// content under a published version is a conflict.
+/// content under a published version is a conflict. `application/octet-stream` is accepted for the archive, too.
 #[utoipa::path(post, path = "/v1/skills", tag = "skills", operation_id = "publish_skill",
     request_body(content(
         (Raw = "application/zip"),
-        (Raw = "application/octet-stream"),
         (SkillForm = "multipart/form-data"),
     )),
     responses(
@@ -36,9 +35,19 @@ use crate::skill::{Selector, SkillName};
         (status = OK, description = "Already published with the same content", body = Skill),
     ))]
 pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, ProblemResponse> {
-    let Upload { file, name, slot } = upload::receive(&call.state, call.tenant(), request).await?;
+    let Upload {
+        file,
+        name,
+        requirements,
+        slot,
+    } = upload::receive(&call.state, call.tenant(), request).await?;
     let engine = call.state.engine.clone();
-    let publish = async move { skills::publish(&engine, &call.caller, file, name.as_deref()).await };
+    let push = Push {
+        archive: file,
+        fallback_name: name,
+        requirements,
+    };
+    let publish = async move { skills::publish(&engine, &call.caller, push).await };
     let published = run_detached(slot, publish).await?;
     let status = if published.existed {
         StatusCode::OK
@@ -51,13 +60,17 @@ pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, Pr
     Ok((status, headers, axum::Json(published.skill)).into_response())
 }
 
-/// A form with one file.
+/// A form with a file.
 #[derive(utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the document only")]
 struct SkillForm {
     /// Zip archive.
     #[schema(value_type = String, format = Binary)]
     file: Raw,
+    /// A field for each package to add to the version. Without any, those of the version that is `latest` are carried over.
+    #[schema(required = false, max_items = 200)]
+    requirements: Vec<String>,
 }
 
 /// List skills
@@ -138,6 +151,28 @@ pub(crate) async fn archive(
         (header::CONTENT_DISPOSITION, disposition(&file)),
     ];
     Ok((about, content, body).into_response())
+}
+
+/// Add packages to a version of a skill
+///
+/// Replaces the packages that were added to the version, beside its files and not part of its digest. They are installed for each
+/// run of it, also where it is mounted, and later pushes carry them over.
+#[utoipa::path(put, path = "/v1/skills/{name}/{version}/requirements", tag = "skills", operation_id = "set_skill_requirements",
+    params(
+        ("name" = String, Path, format = "skill-name", description = "The skill"),
+        ("version" = String, Path, format = "selector", description = "A semantic version, `latest` or a digest `sha256:…`"),
+    ),
+    request_body = AddedRequirements,
+    responses((status = OK, description = "The version with its packages", body = Skill)))]
+pub(crate) async fn set_requirements(
+    call: Call,
+    Path((name, selector)): Path<(SkillName, Selector)>,
+    Json(body, _held): Json<AddedRequirements>,
+) -> JsonResult<Skill> {
+    let skill = SkillRef { name, selector };
+    Ok(axum::Json(
+        skills::set_requirements(call.engine(), &call.caller, &skill, &body).await?,
+    ))
 }
 
 /// Delete a version of a skill

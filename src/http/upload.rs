@@ -24,11 +24,13 @@ pub(crate) struct Upload {
     pub(crate) file: File,
     /// Its file name without `.zip`.
     pub(crate) name: Option<String>,
+    /// Packages to add to the skill; `None` if no field names any.
+    pub(crate) requirements: Option<Vec<String>>,
     /// Must live as long as the file.
     pub(crate) slot: BudgetShare,
 }
 
-/// Receives an archive as the body, or as the only file of a form.
+/// Receives an archive as the body, or as the file of a form.
 pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request) -> Result<Upload, Error> {
     let kind = kind(&request)?;
     let slot = state.uploads.hold(tenant, 1)?;
@@ -44,11 +46,15 @@ pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request)
     }
     let request = request.map(|body| Body::new(Limited::new(body, capped)));
     let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
-    let (file, name) = match kind {
-        UploadKind::Plain => (plain(request, file).await?, None),
-        UploadKind::Form => form(request, file).await?,
-    };
-    Ok(Upload { file, name, slot })
+    match kind {
+        UploadKind::Plain => Ok(Upload {
+            file: plain(request, file).await?,
+            name: None,
+            requirements: None,
+            slot,
+        }),
+        UploadKind::Form => form(request, file, slot).await,
+    }
 }
 
 /// Receives a body of any type.
@@ -68,6 +74,7 @@ pub(crate) async fn receive_blob(
     Ok(Upload {
         file,
         name: None,
+        requirements: None,
         slot,
     })
 }
@@ -109,26 +116,53 @@ async fn plain(request: Request, file: File) -> Result<File, Error> {
     .await
 }
 
-async fn form(request: Request, file: File) -> Result<(File, Option<String>), Error> {
-    let wrong = || Error::invalid("the form must contain one file and no other field");
+async fn form(request: Request, file: File, slot: BudgetShare) -> Result<Upload, Error> {
+    let wrong = || Error::invalid("the form must contain one file, and else only `requirements` fields");
     let mut form = Multipart::from_request(request, &()).await.map_err(|_| {
         Error::new(
             Code::UnsupportedMediaType,
             "content-type: `multipart/form-data` needs a `boundary`",
         )
     })?;
-    let field = form
-        .next_field()
-        .await
-        .map_err(|error| broken(&error))?
-        .ok_or_else(wrong)?;
-    let name = file_name(&field).ok_or_else(wrong)?;
-    let file = copy(field.map_err(|error| broken(&error)), file, ARCHIVE).await?;
-    match form.next_field().await {
-        Ok(None) => Ok((file, name)),
-        Ok(Some(_)) => Err(wrong()),
-        Err(error) => Err(broken(&error)),
+    let (mut archive, mut requirements) = (Err(file), Vec::new());
+    while let Some(field) = form.next_field().await.map_err(|error| broken(&error))? {
+        if field.file_name().is_none() && field.name() == Some("requirements") {
+            if requirements.len() == limits::REQUIREMENTS_MAX {
+                let max = limits::REQUIREMENTS_MAX;
+                return Err(Error::invalid(format!(
+                    "requirements: the limit is {max} packages"
+                )));
+            }
+            requirements.push(short_text(field, requirements.len()).await?);
+            continue;
+        }
+        let name = file_name(&field).ok_or_else(wrong)?;
+        let file = archive.err().ok_or_else(wrong)?;
+        let file = copy(field.map_err(|error| broken(&error)), file, ARCHIVE).await?;
+        archive = Ok((file, name));
     }
+    let (file, name) = archive.map_err(|_| wrong())?;
+    Ok(Upload {
+        file,
+        name,
+        requirements: (!requirements.is_empty()).then_some(requirements),
+        slot,
+    })
+}
+
+/// The text of a `requirements` field.
+async fn short_text(mut field: Field<'_>, index: usize) -> Result<String, Error> {
+    let mut bytes = Vec::new();
+    while let Some(piece) = field.chunk().await.map_err(|error| broken(&error))? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > limits::REQUIREMENT_BYTES_MAX {
+            let max = limits::REQUIREMENT_BYTES_MAX;
+            return Err(Error::invalid(format!(
+                "requirements[{index}]: longer than {max} bytes"
+            )));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("requirements[{index}]: not UTF-8")))
 }
 
 /// `None` for a field without a file. Some browsers send a path, of which the last part is used.

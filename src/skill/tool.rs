@@ -32,11 +32,25 @@ impl ToolFormat {
     }
 }
 
+/// Whether a call may name packages to install.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallPackages {
+    /// Offered, unless the skill receives secrets.
+    Offered,
+    /// The operator forbids them.
+    Forbidden,
+}
+
 /// The definition of the tool that calls a skill; `None` if nothing can be called.
 #[must_use]
-pub fn tool(manifest: &Manifest, version: &Version, format: ToolFormat) -> Option<Value> {
+pub fn tool(
+    manifest: &Manifest,
+    version: &Version,
+    format: ToolFormat,
+    packages: CallPackages,
+) -> Option<Value> {
     let parameters = match manifest.dialect {
-        Dialect::Toolbox => toolbox(manifest),
+        Dialect::Toolbox => toolbox(manifest, packages),
         Dialect::Program | Dialect::Function if manifest.entrypoint.is_some() => parameters(manifest),
         Dialect::Program | Dialect::Function | Dialect::Instructions => return None,
     };
@@ -139,7 +153,7 @@ fn moved(schema: Value) -> Value {
 }
 
 /// Explains how a script is called.
-fn toolbox(manifest: &Manifest) -> Value {
+fn toolbox(manifest: &Manifest, packages: CallPackages) -> Value {
     let paths: Vec<_> = manifest
         .actions
         .iter()
@@ -156,7 +170,7 @@ fn toolbox(manifest: &Manifest) -> Value {
         }
         let _ = write!(told, "\n{}: {}", action.path, brief.replace('\n', " "));
     }
-    json!({
+    let mut schema = json!({
         "type": "object",
         "properties": {
             "script": { "type": "string", "enum": paths, "description": seen(&told) },
@@ -170,7 +184,15 @@ fn toolbox(manifest: &Manifest) -> Value {
         },
         "required": ["script"],
         "additionalProperties": false,
-    })
+    });
+    if packages == CallPackages::Offered && manifest.permissions.secrets.is_empty() {
+        schema["properties"]["requirements"] = json!({
+            "type": "array",
+            "items": { "type": "string" },
+            "description": "Packages to install for this call, such as pypdf, if the script lacks one.",
+        });
+    }
+    schema
 }
 
 /// Without characters that a model reads and a reviewer does not see.
@@ -237,7 +259,7 @@ mod tests {
     }
 
     fn defined(manifest: &Manifest, format: ToolFormat) -> Option<Value> {
-        tool(manifest, &"1.2.0".parse().unwrap(), format)
+        tool(manifest, &"1.2.0".parse().unwrap(), format, CallPackages::Offered)
     }
 
     #[test]
@@ -347,5 +369,25 @@ mod tests {
                     .all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b))
         );
         assert_eq!(tool.replace('_', "."), longest);
+    }
+
+    #[test]
+    fn offers_packages_unless_forbidden_or_with_secrets() {
+        let offers = |more: &str, packages| {
+            let toolbox = Manifest {
+                dialect: Dialect::Toolbox,
+                ..manifest(
+                    &format!("name: tables\ndescription: Counts\n{more}"),
+                    &["SKILL.md"],
+                )
+            };
+            let version = "1.2.0".parse().unwrap();
+            let tool = tool(&toolbox, &version, ToolFormat::Anthropic, packages).unwrap();
+            tool["input_schema"]["properties"]["requirements"].is_object()
+        };
+        assert!(offers("", CallPackages::Offered));
+        assert!(!offers("", CallPackages::Forbidden));
+        let secrets = "permissions: { secrets: [TOKEN] }\n";
+        assert!(!offers(secrets, CallPackages::Offered));
     }
 }

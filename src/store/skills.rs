@@ -25,6 +25,8 @@ pub struct SkillRecord {
     pub folder: Option<String>,
     /// The API key of the push; `None` for versions of earlier releases.
     pub pushed_by: Option<KeyId>,
+    /// Packages that were added to this version, beside its files.
+    pub requirements: Vec<String>,
     pub created_at: Timestamp,
 }
 
@@ -56,6 +58,8 @@ acts! {
         /// The version that `selector` means. `latest` is the highest release, of two that differ in build metadata only the
         /// most recent push, and if there are only pre-releases the most recent push.
         async fn skill(&self, tenant: &Tenant, name: &SkillName, selector: &Selector) -> Result<SkillRecord, Error>;
+        /// Replaces the packages that were added to a version.
+        async fn set_requirements(&self, tenant: &Tenant, name: &SkillName, version: &Version, requirements: Vec<String>) -> Result<(), Error>;
         /// Deletes a version and returns its record.
         async fn delete_version(&self, tenant: &Tenant, name: &SkillName, version: &Version) -> Result<SkillRecord, Error>;
         /// Whether any version of any tenant has this content.

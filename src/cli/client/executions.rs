@@ -15,7 +15,7 @@ use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::engine::RunRequest;
-use crate::execution::{Envelope, FileLink, Logs, Status, Summary};
+use crate::execution::{Arrivals, Envelope, FileLink, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
@@ -114,9 +114,10 @@ impl Client {
         }
     }
 
-    pub(crate) fn logs(&self, id: ExecutionId) -> Result<Logs> {
+    pub(crate) fn logs(&self, id: ExecutionId, timestamps: bool) -> Result<Logs> {
         match self {
             Self::Embedded(local) => local.call(executions::logs(local.engine(), local.caller(), id)),
+            Self::Remote(remote) if timestamps => remote.logs_in_order(id),
             Self::Remote(remote) => remote.logs(id),
         }
     }
@@ -204,6 +205,18 @@ impl RemoteClient {
             stderr_total: texts.stderr_total,
             lines: texts.lines,
             lines_truncated: texts.lines_truncated,
+            arrivals: Arrivals::default(),
+        })
+    }
+
+    /// With the time of each part.
+    fn logs_in_order(&self, id: ExecutionId) -> Result<Logs> {
+        let texts: StreamTexts = self.get(&format!("/v1/executions/{id}/logs?timestamps=true"))?;
+        texts.into_logs().ok_or_else(|| {
+            Failure::new(
+                Exit::Unavailable,
+                "cannot parse the server's answer: `base64` is invalid",
+            )
         })
     }
 

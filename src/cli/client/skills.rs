@@ -3,26 +3,43 @@
 use std::fs::File;
 use std::io::Read as _;
 
+use serde_json::json;
 use ureq::http::Method;
 
 use super::embedded::copy_object;
 use super::remote::{ApiCall, RequestBody, SEGMENT, copy, read_json};
 use super::{Client, Listed, RemoteClient};
-use crate::api::skills::{self, PublishedSkill, Skill, SkillSummary};
+use crate::api::skills::{self, AddedRequirements, PublishedSkill, Push, Skill, SkillSummary};
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::ids::ExecutionId;
 use crate::limits;
-use crate::skill::{Selector, SkillName};
+use crate::skill::{Selector, SkillName, SkillRef};
 
 impl Client {
-    pub(crate) fn publish(&self, archive: File, name: Option<&SkillName>) -> Result<PublishedSkill> {
+    pub(crate) fn publish(&self, push: Push) -> Result<PublishedSkill> {
         match self {
-            Self::Embedded(local) => {
-                let name = name.map(SkillName::as_str);
-                local.call(skills::publish(local.engine(), local.caller(), archive, name))
+            Self::Embedded(local) => local.call(skills::publish(local.engine(), local.caller(), push)),
+            Self::Remote(remote) => remote.publish(push),
+        }
+    }
+
+    /// Replaces the packages that were added to a version.
+    pub(crate) fn set_requirements(&self, skill: &SkillRef, added: &AddedRequirements) -> Result<Skill> {
+        match self {
+            Self::Embedded(local) => local.call(skills::set_requirements(
+                local.engine(),
+                local.caller(),
+                skill,
+                added,
+            )),
+            Self::Remote(remote) => {
+                let path = format!("{}/requirements", skill_path(&skill.name, &skill.selector));
+                read_json(remote.send(
+                    &ApiCall::new(Method::PUT, &path),
+                    RequestBody::json(&json!(added)),
+                )?)
             }
-            Self::Remote(remote) => remote.publish(archive, name),
         }
     }
 
@@ -78,19 +95,20 @@ impl Client {
 }
 
 impl RemoteClient {
-    fn publish(&self, mut archive: File, name: Option<&SkillName>) -> Result<PublishedSkill> {
+    fn publish(&self, push: Push) -> Result<PublishedSkill> {
         let mut zip = Vec::new();
-        (&mut archive)
+        (&push.archive)
             .take(limits::ARCHIVE_BYTES_MAX + 1)
             .read_to_end(&mut zip)
             .map_err(|error| Failure::internal("reading the archive", error))?;
         let _spinner = Spinner::start("uploading");
-        let sent = match name {
-            Some(name) => form(&format!("{name}.zip"), &zip),
-            None => RequestBody {
+        let requirements = push.requirements.unwrap_or_default();
+        let sent = match push.fallback_name {
+            None if requirements.is_empty() => RequestBody {
                 content_type: "application/zip".to_owned(),
                 bytes: zip,
             },
+            name => form(&name.unwrap_or_else(|| "skill".to_owned()), &zip, &requirements),
         };
         let answer = self.send(&ApiCall::new(Method::POST, "/v1/skills"), sent)?;
         Ok(PublishedSkill {
@@ -106,15 +124,21 @@ fn skill_path(name: &SkillName, selector: &Selector) -> String {
     format!("/v1/skills/{name}/{selector}")
 }
 
-/// A form with one file, so that the server learns its name.
-fn form(name: &str, content: &[u8]) -> RequestBody {
+/// A form with the archive, so that the server learns its name, and with packages to add.
+fn form(name: &str, zip: &[u8], requirements: &[String]) -> RequestBody {
     let boundary = format!("skillbox-{}", ExecutionId::generate());
-    let head = format!(
-        "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}\"\r\ncontent-type: application/zip\r\n\r\n"
+    let mut head = String::new();
+    for requirement in requirements {
+        head += &format!(
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"requirements\"\r\n\r\n{requirement}\r\n"
+        );
+    }
+    head += &format!(
+        "--{boundary}\r\ncontent-disposition: form-data; name=\"file\"; filename=\"{name}.zip\"\r\ncontent-type: application/zip\r\n\r\n"
     );
     let tail = format!("\r\n--{boundary}--\r\n");
     RequestBody {
         content_type: format!("multipart/form-data; boundary={boundary}"),
-        bytes: [head.as_bytes(), content, tail.as_bytes()].concat(),
+        bytes: [head.as_bytes(), zip, tail.as_bytes()].concat(),
     }
 }

@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::engine::added_packages::AddedPackages;
 use crate::engine::deps::RECIPE;
 use crate::engine::plan::PlannedRun;
 use crate::error::{Code, Error};
@@ -130,6 +131,7 @@ pub(super) async fn wanted(
         language: plan.language,
         sources: sources(plan),
         code: code.cloned(),
+        added: plan.added.clone(),
         requirements: requirements.to_vec(),
     };
     let read = tokio::task::spawn_blocking(move || asked.both());
@@ -149,12 +151,21 @@ pub(super) async fn wanted(
 /// Start of a script header that declares dependencies (PEP 723).
 const HEADER: &str = "# /// script";
 
+/// Whether packages may be those of an unpublished archive or of the header of code.
+pub(super) fn come_with_request(plan: &PlannedRun) -> bool {
+    let code = plan.job.program.code.as_ref();
+    plan._unpacked.is_some() || code.is_some_and(|text| text.contains(HEADER))
+}
+
 /// Identifies all sources of the package lists.
 fn content(plan: &PlannedRun) -> Digest {
     let job = &plan.job;
     let mut text = format!("{}\n", plan.language.as_str());
     for skill in job.sandbox.skill.iter().chain(&job.sandbox.mounted) {
         text += &format!("{}\n", skill.digest);
+    }
+    for added in &plan.added {
+        text += &format!("{} {:?}\n", added.language.as_str(), added.requirements);
     }
     // Whether the first skill is run, and which file of it.
     text += plan
@@ -196,6 +207,8 @@ struct PackageSources {
     sources: Vec<SkillSource>,
     /// Code of the request.
     code: Option<String>,
+    /// Of the skills.
+    added: Vec<AddedPackages>,
     requirements: Vec<String>,
 }
 
@@ -227,6 +240,11 @@ impl PackageSources {
             all.add_all(&packages, |_| header_place("code"))
                 .map_err(|error| Error::invalid(error.to_string()))?;
         }
+        for added in self.added_for(Language::Python) {
+            let place = |index| format!("requirements[{index}]");
+            all.add_all(&added.requirements, place)
+                .map_err(|error| refused(&added.skill, &error))?;
+        }
         all.add_all(self.requirements(Language::Python), |index| {
             format!("requirements[{index}]")
         })
@@ -243,9 +261,17 @@ impl PackageSources {
                 (all, more) => all.or(more),
             };
         }
+        for added in self.added_for(Language::Node) {
+            all = NodePackages::with(all, &added.requirements)
+                .map_err(|error| refused(&added.skill, &error))?;
+        }
         let all = NodePackages::with(all, self.requirements(Language::Node))
             .map_err(|error| Error::invalid(error.to_string()))?;
         Ok(all.map(RequestedPackages::Node))
+    }
+
+    fn added_for(&self, language: Language) -> impl Iterator<Item = &AddedPackages> {
+        self.added.iter().filter(move |added| added.language == language)
     }
 
     /// Requirements of the request if they apply to this language.
@@ -304,6 +330,13 @@ impl SkillSource {
             format!("the packages of {whose} cannot be installed: {error}"),
         )
     }
+}
+
+fn refused(skill: &SkillName, error: &InvalidRequirement) -> Error {
+    Error::new(
+        Code::DependenciesFailed,
+        format!("the packages that were added to `{skill}` cannot be installed: {error}"),
+    )
 }
 
 fn header_place(path: &str) -> String {

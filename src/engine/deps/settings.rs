@@ -15,6 +15,8 @@ pub struct DependencySettings {
     /// Certificate authorities of the indexes; those of this host if absent.
     pub ca_bundle: Option<PathBuf>,
     pub upstream: Option<Upstream>,
+    /// Whether requests may ask for packages; otherwise only published skills have some.
+    pub requests: bool,
     /// Maximum size of all installed packages.
     pub cache_bytes: u64,
     /// Maximum size of one package set.
@@ -34,6 +36,7 @@ impl DependencySettings {
             hosts: vec![PackageHost::parse(Index::PYTHON_FILES, NamedBy::Default).expect(ours)],
             ca_bundle: None,
             upstream: None,
+            requests: true,
             cache_bytes: limits::PACKAGES_CACHE_BYTES,
             set_bytes: limits::PACKAGES_BYTES,
             folder,

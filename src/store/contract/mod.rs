@@ -26,6 +26,7 @@ macro_rules! contract_tests {
             skills: [
                 record_reads_back_unchanged,
                 rejects_skill_with_import_path_of_another,
+                packages_of_a_version_change_alone,
                 publishing_same_content_again_changes_nothing,
                 rejects_other_content_under_published_version,
                 one_of_concurrent_publications_wins,

@@ -32,9 +32,11 @@ pub(in crate::store) async fn packages_are_found_listed_and_deleted(place: &impl
     let rest = store.package_sets(&a.tenant, page.next, 10).await.unwrap();
     assert_eq!((rest.items, rest.next), (vec![a.clone()], None));
     assert_eq!(store.delete_packages(&a.tenant, &a.key).await.unwrap(), a);
-    assert!(store.packages_digest_is_used(&a.digest).await.unwrap());
+    let stranger = "stranger".parse().unwrap();
+    assert!(store.packages_digest_is_used(&a.tenant, &a.digest).await.unwrap());
+    assert!(!store.packages_digest_is_used(&stranger, &a.digest).await.unwrap());
     store.delete_packages(&b.tenant, &b.key).await.unwrap();
-    assert!(!store.packages_digest_is_used(&a.digest).await.unwrap());
+    assert!(!store.packages_digest_is_used(&a.tenant, &a.digest).await.unwrap());
     let gone = store.delete_packages(&a.tenant, &a.key).await;
     assert!(matches!(gone, Err(Error::NotFound(_))));
 }

@@ -6,8 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    AskedLimits, ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, Logs, Maxima, NewExecution,
-    Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage, Workdir,
+    Arrivals, AskedLimits, ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, LogSource, Logs,
+    Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
+    Workdir,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -37,6 +38,7 @@ pub(super) fn skill(label: &str) -> SkillRecord {
         files: 3,
         folder: Some(name.to_owned()),
         pushed_by: "01900000-0000-7000-8000-000000000001".parse().ok(),
+        requirements: vec!["pandas>=2,<3".to_owned()],
         created_at: at(0),
     }
 }
@@ -90,8 +92,21 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         instance: InstanceId::generate(),
         created_at: at(micros),
         workdir: Some(Workdir::Request),
+        requirements: Some(vec!["six>=1".to_owned()]),
         callback_url: None,
     }
+}
+
+fn arrivals() -> Arrivals {
+    let mut arrivals = Arrivals::default();
+    for (source, count) in [
+        (LogSource::Stderr, 4),
+        (LogSource::Stdout, 4),
+        (LogSource::Log, 1),
+    ] {
+        arrivals.add(source, count, jiff::Timestamp::UNIX_EPOCH);
+    }
+    arrivals
 }
 
 /// An end with something in every field.
@@ -116,6 +131,7 @@ pub(super) fn outcome(status: Status) -> Outcome {
             stderr_total: 4,
             lines: LogLine::parse_all(br#"{"message": "'", "fields": {"n": 0.10}}"#),
             lines_truncated: true,
+            arrivals: arrivals(),
         },
         results: vec![RichResult {
             json: JsonText::parse(b"{\"n\": 1e400}").ok(),

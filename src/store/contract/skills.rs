@@ -77,6 +77,44 @@ pub(in crate::store) async fn rejects_skill_with_import_path_of_another(place: &
     store.publish(elsewhere).await.unwrap();
 }
 
+pub(in crate::store) async fn packages_of_a_version_change_alone(place: &impl Place) {
+    let store = place.open().await;
+    let record = skill("csv@1.2.0");
+    let other = skill("csv@1.3.0");
+    for published in [&record, &other] {
+        store.publish(published.clone()).await.unwrap();
+    }
+    // Read before, so that a cached record would show.
+    let read = async |version: &SkillRecord| {
+        let selector = Selector::Version(version.version.clone());
+        store
+            .skill(&version.tenant, &version.name, &selector)
+            .await
+            .unwrap()
+    };
+    assert_eq!(read(&record).await, record);
+    let SkillRecord {
+        tenant,
+        name,
+        version,
+        ..
+    } = &record;
+    store
+        .set_requirements(tenant, name, version, vec!["six".to_owned()])
+        .await
+        .unwrap();
+    let changed = SkillRecord {
+        requirements: vec!["six".to_owned()],
+        ..record.clone()
+    };
+    assert_eq!((read(&record).await, read(&other).await), (changed, other));
+    let elsewhere = "other".parse().unwrap();
+    let missing = store
+        .set_requirements(&elsewhere, name, version, Vec::new())
+        .await;
+    assert!(matches!(missing, Err(Error::NotFound(_))));
+}
+
 pub(in crate::store) async fn publishing_same_content_again_changes_nothing(place: &impl Place) {
     let store = place.open().await;
     let first = skill("csv@1.2.0");

@@ -45,7 +45,7 @@ const SURPLUS: &str = concat!(
     " from package_sets))",
     " where so_far > ?1 order by own_so_far desc, used_at limit ?2"
 );
-const DIGEST_IS_USED: &str = "select 1 from package_sets where digest = ?1 limit 1";
+const DIGEST_IS_USED: &str = "select 1 from package_sets where tenant = ?1 and digest = ?2 limit 1";
 
 impl Packages for Sqlite {
     async fn put_packages(&self, set: PackageSet) -> Result<(), Error> {
@@ -89,9 +89,10 @@ impl Packages for Sqlite {
             .await
     }
 
-    async fn packages_digest_is_used(&self, digest: &Digest) -> Result<bool, Error> {
-        let digest = digest.to_string();
-        self.read(move |c| exists(c, DIGEST_IS_USED, [digest])).await
+    async fn packages_digest_is_used(&self, tenant: &Tenant, digest: &Digest) -> Result<bool, Error> {
+        let (tenant, digest) = (tenant.to_string(), digest.to_string());
+        self.read(move |c| exists(c, DIGEST_IS_USED, [tenant, digest]))
+            .await
     }
 
     async fn package_sets(

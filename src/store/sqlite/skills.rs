@@ -14,7 +14,7 @@ macro_rules! select {
         concat!(
             "select tenant, name, version, push, digest, ",
             $manifest,
-            " as manifest, archive_bytes, unpacked_bytes, files, folder, pushed_by, created_at from skills where ",
+            " as manifest, archive_bytes, unpacked_bytes, files, folder, pushed_by, requirements, created_at from skills where ",
             $which
         )
     };
@@ -36,7 +36,7 @@ macro_rules! select_row {
 macro_rules! select_row_key {
     ($which:literal) => {
         concat!(
-            "select version, push, digest, created_at from skills where ",
+            "select version, push, digest, requirements, created_at from skills where ",
             $which
         )
     };
@@ -74,12 +74,12 @@ pub(super) const VERSIONS: &str =
 const INSERT: &str = "
     insert into skills (
         tenant, name, version, push, rank, digest, manifest,
-        archive_bytes, unpacked_bytes, files, folder, pushed_by, created_at
+        archive_bytes, unpacked_bytes, files, folder, pushed_by, requirements, created_at
     ) values (
         :tenant, :name, :version,
         1 + coalesce((select max(push) from skills where tenant = :tenant and name = :name), 0),
         :rank, :digest, :manifest,
-        :archive_bytes, :unpacked_bytes, :files, :folder, :pushed_by, :created_at
+        :archive_bytes, :unpacked_bytes, :files, :folder, :pushed_by, :requirements, :created_at
     )";
 /// Changes nothing if the version is already the last push.
 const PUSH_AGAIN: &str = "
@@ -91,6 +91,8 @@ const PUSH_AGAIN: &str = "
 pub(super) const ABOVE: &str = "select name, coalesce(manifest ->> '$.modules', '[]') as modules from skills where tenant = ?1 and name = ?2";
 pub(super) const BELOW: &str =
     "select distinct name from skills where tenant = ?1 and name > ?2 and name < ?3";
+const SET_REQUIREMENTS: &str =
+    "update skills set requirements = ?4 where tenant = ?1 and name = ?2 and version = ?3";
 const DELETE: &str = "delete from skills where tenant = ?1 and name = ?2 and version = ?3";
 const DIGEST_IS_USED: &str = "select 1 from skills where digest = ?1 limit 1";
 
@@ -115,6 +117,29 @@ impl Skills for Sqlite {
             }
         };
         found.ok_or_else(|| Error::NotFound(format!("skill `{name}` version `{selector}`")))
+    }
+
+    async fn set_requirements(
+        &self,
+        tenant: &Tenant,
+        name: &SkillName,
+        version: &Version,
+        requirements: Vec<String>,
+    ) -> Result<(), Error> {
+        let terms = [tenant.to_string(), name.to_string(), version.to_string()];
+        self.write(move |c| {
+            let [tenant, name, version] = &terms;
+            let changed = execute(
+                c,
+                SET_REQUIREMENTS,
+                (tenant, name, version, to_json(&requirements)?),
+            )?;
+            if changed == 0 {
+                return Err(Error::NotFound(format!("skill `{name}` version `{version}`")));
+            }
+            Ok(())
+        })
+        .await
     }
 
     async fn delete_version(
@@ -224,6 +249,7 @@ fn publish(c: &Connection, skill: &SkillRecord) -> Result<Published, Error> {
         ":files": skill.files,
         ":folder": skill.folder,
         ":pushed_by": skill.pushed_by.map(|key| key.to_string()),
+        ":requirements": to_json(&skill.requirements)?,
         ":created_at": skill.created_at.as_microsecond(),
     })?;
     storage::add(c, &skill.tenant, skill.archive_bytes)?;
@@ -278,7 +304,8 @@ pub(super) fn find(
     }
 }
 
-/// Identifies a row, even if it is deleted and its content pushed again. A row changes only together with its `push`.
+/// Identifies a row, even if it is deleted and its content pushed again. Everything else of a row changes only together with
+/// its `push`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct RowKey {
     tenant: Tenant,
@@ -286,6 +313,7 @@ pub(super) struct RowKey {
     version: String,
     push: u64,
     digest: String,
+    requirements: String,
     created_at: i64,
 }
 
@@ -310,6 +338,7 @@ pub(super) fn row_key(
             version: row.get("version")?,
             push: row.get("push")?,
             digest: row.get("digest")?,
+            requirements: row.get("requirements")?,
             created_at: row.get("created_at")?,
         })
     })
@@ -327,6 +356,7 @@ fn record(row: &Row<'_>) -> Result<SkillRecord, Error> {
         files: row.get("files")?,
         folder: row.get("folder")?,
         pushed_by: optional_text(row, "pushed_by")?,
+        requirements: json(row, "requirements")?,
         created_at: time(row, "created_at")?,
     })
 }

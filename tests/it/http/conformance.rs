@@ -167,6 +167,9 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         "POST /v1/executions/prune" => Call::post(&path).json(&json!({"older_than": 3600})),
         "POST /v1/blobs" => Call::post(&path).body("content"),
         "PUT /v1/secrets/{name}" => Call::new(Method::PUT, &path).json(&json!({"value": "x"})),
+        "PUT /v1/skills/{name}/{version}/requirements" => {
+            Call::new(Method::PUT, &path).json(&json!({"requirements": []}))
+        }
         "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
         _ => Call::new(method.parse().unwrap(), &path),

@@ -1,9 +1,10 @@
 //! Publishing skills through the server.
 
 use axum::body::{Body, Bytes};
-use axum::http::header;
+use axum::http::{Method, header};
 use futures::TryStreamExt as _;
 use serde_json::json;
+use skillbox::auth::Scope;
 use skillbox::limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -305,4 +306,67 @@ async fn rejects_inconsistent_uploads_and_stores_nothing() {
     assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
     assert!(!server.folder.path().join("evil.zip").exists());
     shutdown.cancel();
+}
+
+#[tokio::test]
+async fn packages_are_added_to_a_version() {
+    let server = TestServer::open().await;
+    let zip = probe("version: 1.0.0\n");
+    let form = |fields: &[(&str, &str)]| {
+        let mut body = Vec::new();
+        for (name, text) in fields {
+            body.extend(
+                format!("--x\r\ncontent-disposition: form-data; name=\"{name}\"\r\n\r\n{text}\r\n").bytes(),
+            );
+        }
+        let head = "--x\r\ncontent-disposition: form-data; name=\"file\"; filename=\"probe.zip\"\r\n\r\n";
+        body.extend([head.as_bytes(), &zip, b"\r\n--x--\r\n"].concat());
+        Call::post("/v1/skills")
+            .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
+            .body(body)
+    };
+    let pushed = server
+        .ask(form(&[
+            ("requirements", "pypdf>=5"),
+            ("requirements", "pandas>=2,<3"),
+        ]))
+        .await;
+    assert_eq!(pushed.status, 201, "{}", pushed.text());
+    assert_eq!(pushed.json()["requirements"], json!(["pypdf>=5", "pandas>=2,<3"]));
+    let refused = server.ask(form(&[("requirement", "pypdf")])).await;
+    assert_eq!(refused.refusal(), (400, "invalid".to_owned()));
+    let long = "x".repeat(limits::REQUIREMENT_BYTES_MAX + 1);
+    let refused = server.ask(form(&[("requirements", &long)])).await;
+    assert!(refused.text().contains("requirements[0]"), "{}", refused.text());
+
+    let path = "/v1/skills/probe/latest/requirements";
+    let put = |body: serde_json::Value| Call::new(Method::PUT, path).json(&body);
+    let changed = server.ask(put(json!({ "requirements": ["six"] }))).await;
+    assert_eq!(
+        changed.json()["requirements"],
+        json!(["six"]),
+        "{}",
+        changed.text()
+    );
+    let shown = server.ask(Call::get("/v1/skills/probe/1.0.0")).await.json();
+    assert_eq!(shown["requirements"], json!(["six"]));
+    for wrong in [
+        json!({}),
+        json!({ "requirements": ["-e ."] }),
+        json!({ "requirements": [], "x": 1 }),
+    ] {
+        let refused = server.ask(put(wrong)).await;
+        assert_eq!(
+            refused.refusal(),
+            (400, "invalid".to_owned()),
+            "{}",
+            refused.text()
+        );
+    }
+    let runner = server.key("default", &[Scope::Run]).await;
+    let refused = server.send(put(json!({ "requirements": [] })).key(&runner)).await;
+    assert_eq!(refused.status, 403);
+    let other = server.key("other", &[Scope::Skills]).await;
+    let refused = server.send(put(json!({ "requirements": [] })).key(&other)).await;
+    assert_eq!(refused.status, 404);
 }
