@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::bundle::{self, Listing};
+use crate::engine::linked_files::LinkedFiles;
 use crate::ids::Digest;
 use crate::limits;
 
@@ -26,14 +27,14 @@ pub(super) struct SkillCache {
     permits: Semaphore,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 enum Contents {
     /// Zip archives. An entry of an earlier process is verified by its digest.
     Skills,
     /// Tar archives from an installer, at most this large. Not verified again, since reading thousands of files takes
     /// longer than most programs: they are synced to disk before the rename, and volume containers verify them
     /// anyway.
-    Packages { bytes_max: u64 },
+    Packages { bytes_max: u64, files: LinkedFiles },
 }
 
 /// An unpacked archive in a folder of its own, removed when dropped.
@@ -54,8 +55,10 @@ impl SkillCache {
         Self::of(root, Contents::Skills)
     }
 
-    pub(super) fn of_packages(root: PathBuf, bytes_max: u64) -> Self {
-        Self::of(root, Contents::Packages { bytes_max })
+    /// The package sets of one tenant.
+    pub(super) fn of_packages(root: &Path, bytes_max: u64) -> Self {
+        let files = LinkedFiles::new(root.join("files"));
+        Self::of(root.join("sets"), Contents::Packages { bytes_max, files })
     }
 
     fn of(root: PathBuf, contents: Contents) -> Self {
@@ -78,9 +81,11 @@ impl SkillCache {
     /// Checks and unpacks an archive. Blocking.
     pub(super) fn unpack(&self, archive: &File) -> Result<Unpacked, bundle::Error> {
         let folder = self.staging().map_err(bundle::Error::from)?;
-        let listing = match self.contents {
+        let listing = match &self.contents {
             Contents::Skills => bundle::unpack(archive, folder.path())?,
-            Contents::Packages { bytes_max } => bundle::unpack_packages(archive, folder.path(), bytes_max)?,
+            Contents::Packages { bytes_max, .. } => {
+                bundle::unpack_packages(archive, folder.path(), *bytes_max)?
+            }
         };
         Ok(Unpacked { folder, listing })
     }
@@ -96,11 +101,15 @@ impl SkillCache {
     pub(super) fn keep(&self, unpacked: Unpacked) -> io::Result<PathBuf> {
         let digest = unpacked.listing.digest();
         let path = self.path(&digest);
-        if self.contents != Contents::Skills {
-            place::sync_all(unpacked.folder.path())?;
+        if let Contents::Packages { files, .. } = &self.contents {
+            files.reuse(unpacked.folder(), &unpacked.listing)?;
+            place::sync_all(unpacked.folder())?;
         }
-        if let Err(error) = fs::rename(unpacked.folder.path(), &path) {
+        if let Err(error) = fs::rename(unpacked.folder(), &path) {
             return self.find(&digest).ok_or(error);
+        }
+        if let Contents::Packages { files, .. } = &self.contents {
+            files.add(&path, &unpacked.listing)?;
         }
         // The folder was renamed; nothing is left to remove.
         drop(unpacked.folder.keep());
@@ -118,7 +127,7 @@ impl SkillCache {
         let path = self.path(digest);
         let folder = place::open(&path).ok()?;
         folder.set_modified(SystemTime::now()).ok()?;
-        if self.contents != Contents::Skills || self.verified().contains(digest) {
+        if !matches!(self.contents, Contents::Skills) || self.verified().contains(digest) {
             return Some(path);
         }
         if bundle::list(&path).is_ok_and(|listing| listing.digest() == *digest) {
@@ -166,7 +175,10 @@ impl SkillCache {
                 ignore_missing(fs::remove_dir_all(entry.path()))?;
             }
         }
-        Ok(())
+        match &self.contents {
+            Contents::Packages { files, .. } => files.sweep(),
+            Contents::Skills => Ok(()),
+        }
     }
 
     fn entries(&self) -> io::Result<Vec<DirEntry>> {
@@ -176,6 +188,10 @@ impl SkillCache {
             Err(error) => Err(error),
         }
     }
+}
+
+pub(super) fn open_folder(folder: &Path) -> io::Result<File> {
+    place::open(folder)
 }
 
 fn digest_of(entry: &DirEntry) -> Option<Digest> {
@@ -188,7 +204,7 @@ fn is_idle(entry: &DirEntry, beyond: Duration) -> bool {
 }
 
 /// Another process may have removed it first.
-fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
+pub(super) fn ignore_missing(removed: io::Result<()>) -> io::Result<()> {
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         Ok(()) | Err(_) => Ok(()),

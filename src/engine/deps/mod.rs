@@ -2,6 +2,7 @@
 
 mod build;
 mod check;
+mod folders;
 mod index;
 mod manage;
 mod pip_file;
@@ -28,6 +29,7 @@ use crate::store::{self, PackageSet};
 
 use requested::{KnownRequests, RequestedPackages};
 
+pub(super) use folders::PackageFolders;
 pub use index::Index;
 pub use settings::DependencySettings;
 
@@ -108,15 +110,18 @@ impl Packages<'_> {
         choice: &BackendChoice,
         waiting: InstallWaiter<'_>,
     ) -> Result<Vec<Digest>, Error> {
-        let requirements = std::mem::take(&mut plan.requirements);
+        let requirements = plan.requirements.clone();
         let mut keys = Vec::new();
-        for (language, wanted) in
-            requested::wanted(plan, &requirements, &self.engine.builds.known_requests).await?
-        {
+        let all = requested::wanted(plan, &requirements, &self.engine.builds.known_requests).await?;
+        if !self.engine.settings.deps.requests && !all.is_empty() && requested::come_with_request(plan) {
+            return Err(packages_forbidden());
+        }
+        for (language, wanted) in all {
             // The program may never call the other language, or its image has one interpreter.
             let is_asked_for =
                 !requirements.is_empty() && requested::requirements_language(plan.language) == language;
-            let is_needed = plan.language == language || is_asked_for;
+            let is_added = plan.added.iter().any(|added| added.language == language);
+            let is_needed = plan.language == language || is_asked_for || is_added;
             let Some(base) = self.base(plan, choice, language) else {
                 if is_needed {
                     return Err(no_interpreter(language));
@@ -254,21 +259,29 @@ impl Packages<'_> {
         {
             self.delete_set(&set).await?;
         }
-        for digest in self.on_packages(SkillCache::idle).await? {
-            if !self.engine.store.packages_digest_is_used(&digest).await? {
-                self.on_packages(move |cache| cache.evict(&digest)).await?;
+        let engine = self.engine.clone();
+        let tenants = tokio::task::spawn_blocking(move || engine.packages.tenants()).await;
+        let tenants = tenants.map_err(Error::internal)?.map_err(failure::of_io)?;
+        for tenant in &tenants {
+            for digest in self.on_folders(tenant, SkillCache::idle).await? {
+                if !self.engine.store.packages_digest_is_used(tenant, &digest).await? {
+                    self.on_folders(tenant, move |folders| folders.evict(&digest))
+                        .await?;
+                }
             }
+            self.on_folders(tenant, SkillCache::sweep).await?;
         }
-        self.on_packages(SkillCache::sweep).await
+        Ok(())
     }
 
-    /// Runs `work` on a blocking thread.
-    async fn on_packages<T: Send + 'static>(
+    /// Runs `work` on the tenant's folders, on a blocking thread.
+    async fn on_folders<T: Send + 'static>(
         self,
+        tenant: &Tenant,
         work: impl FnOnce(&SkillCache) -> std::io::Result<T> + Send + 'static,
     ) -> Result<T, Error> {
-        let engine = self.engine.clone();
-        let worked = tokio::task::spawn_blocking(move || work(&engine.packages)).await;
+        let folders = self.engine.packages.of(tenant);
+        let worked = tokio::task::spawn_blocking(move || work(&folders)).await;
         worked.map_err(Error::internal)?.map_err(failure::of_io)
     }
 
@@ -289,6 +302,13 @@ fn packages_of(language: Language) -> PackageKind {
         Language::Node => PackageKind::Node,
         Language::Python | Language::Bash => PackageKind::Python,
     }
+}
+
+pub(super) fn packages_forbidden() -> Error {
+    Error::new(
+        Code::Forbidden,
+        "requirements: this server installs packages of published skills only (deps.requests is false); publish a skill that declares them",
+    )
 }
 
 fn no_interpreter(language: Language) -> Error {

@@ -26,11 +26,11 @@ impl Packages<'_> {
     ) -> Result<(PackageSet, PathBuf), Error> {
         let again = tar.try_clone().map_err(failure::of_io)?;
         let permit = self.engine.packages.unpack_permit().await;
-        let engine = self.engine.clone();
+        let folders = self.engine.packages.of(&name.tenant);
         let unpacking = tokio::task::spawn_blocking(move || {
-            let unpacked = engine.packages.unpack(&tar).map_err(invalid_packages)?;
+            let unpacked = folders.unpack(&tar).map_err(invalid_packages)?;
             let listing = unpacked.listing.clone();
-            let folder = engine.packages.keep(unpacked).map_err(failure::of_io)?;
+            let folder = folders.keep(unpacked).map_err(failure::of_io)?;
             Ok::<_, Error>((listing, folder))
         });
         let (listing, folder) = unpacking.await.map_err(Error::internal)??;
@@ -56,7 +56,8 @@ impl Packages<'_> {
     /// The folder of a set, if it is on this host.
     pub(super) async fn local_folder(self, set: &PackageSet) -> Result<Option<PathBuf>, Error> {
         let digest = set.digest;
-        self.on_packages(move |cache| Ok(cache.find(&digest))).await
+        self.on_folders(&set.tenant, move |folders| Ok(folders.find(&digest)))
+            .await
     }
 
     /// The folder of a set, fetched if it is not on this host; `None` if its bytes are missing or changed.
@@ -72,12 +73,12 @@ impl Packages<'_> {
         };
         let _permit = self.engine.packages.unpack_permit().await;
         let tar = self.engine.copy_object(object).await?;
-        let engine = self.engine.clone();
+        let folders = self.engine.packages.of(&set.tenant);
         let unpacking = tokio::task::spawn_blocking(move || {
-            let unpacked = engine.packages.unpack(&tar).ok();
+            let unpacked = folders.unpack(&tar).ok();
             // F-20: changed bytes are not mounted but installed again.
             let unpacked = unpacked.filter(|unpacked| unpacked.listing.digest() == digest);
-            let kept = unpacked.map(|unpacked| engine.packages.keep(unpacked));
+            let kept = unpacked.map(|unpacked| folders.keep(unpacked));
             kept.transpose().map_err(failure::of_io)
         });
         unpacking.await.map_err(Error::internal)?
