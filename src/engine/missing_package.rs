@@ -1,43 +1,13 @@
 //! Recognises programs that failed for want of a package, and names the package.
 
 use crate::execution::Failure;
+use crate::skill::python_package;
 
 /// Bytes of standard error that are searched: the end has the reason.
 const TAIL_BYTES: usize = 16 * 1024;
 /// Length of a name that can be one of a package.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Python modules whose package has another name.
-const OTHER_NAMES: [(&str, &str); 28] = [
-    ("Bio", "biopython"),
-    ("Crypto", "pycryptodome"),
-    ("OpenSSL", "pyopenssl"),
-    ("PIL", "pillow"),
-    ("attr", "attrs"),
-    ("bs4", "beautifulsoup4"),
-    ("cairo", "pycairo"),
-    ("cv2", "opencv-python-headless"),
-    ("dateutil", "python-dateutil"),
-    ("distutils", "setuptools"),
-    ("docx", "python-docx"),
-    ("dotenv", "python-dotenv"),
-    ("fitz", "pymupdf"),
-    ("git", "gitpython"),
-    ("jwt", "pyjwt"),
-    ("magic", "python-magic"),
-    ("multipart", "python-multipart"),
-    ("pkg_resources", "setuptools"),
-    ("pptx", "python-pptx"),
-    ("psycopg2", "psycopg2-binary"),
-    ("serial", "pyserial"),
-    ("skimage", "scikit-image"),
-    ("sklearn", "scikit-learn"),
-    ("slugify", "python-slugify"),
-    ("socks", "pysocks"),
-    ("win32com", "pywin32"),
-    ("yaml", "pyyaml"),
-    ("zmq", "pyzmq"),
-];
 /// Modules of Python itself that some builds lack; no package has them.
 const NOT_PACKAGED: [&str; 6] = ["_curses", "_sqlite3", "_ssl", "_tkinter", "curses", "tkinter"];
 
@@ -47,13 +17,13 @@ pub(super) fn missing_package(failure: &Failure, stderr: &[u8]) -> Option<String
         return None;
     }
     let tail = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(TAIL_BYTES)..]);
-    python_package(&failure.message)
-        .or_else(|| python_package(&tail))
+    package_of_python(&failure.message)
+        .or_else(|| package_of_python(&tail))
         .or_else(|| node_package(&failure.message))
         .or_else(|| node_package(&tail))
 }
 
-fn python_package(text: &str) -> Option<String> {
+fn package_of_python(text: &str) -> Option<String> {
     let named = quoted_after(text, "No module named '")?;
     let module = named.split('.').next().unwrap_or(named);
     let is_name = module
@@ -62,8 +32,7 @@ fn python_package(text: &str) -> Option<String> {
     if module.is_empty() || !is_name || NOT_PACKAGED.contains(&module) {
         return None;
     }
-    let other = OTHER_NAMES.iter().find(|(name, _)| *name == module);
-    Some(other.map_or(module, |(_, package)| package).to_owned())
+    Some(python_package(module).to_owned())
 }
 
 /// Of `pdf-lib/es` and `@scope/name/part` the package; relative paths and Node's own modules have none.

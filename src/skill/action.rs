@@ -33,12 +33,17 @@ pub struct Action {
 /// Folders with tests and internal parts.
 const NOT_CALLED: [&str; 4] = ["node_modules", "__pycache__", "tests", "test"];
 
+/// Whether a script at `path` is more than a test or an internal part.
+pub(super) fn may_be_called(path: &str) -> bool {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let is_hidden = |part: &str| part.starts_with('.') || NOT_CALLED.contains(&part);
+    !folders.split('/').any(is_hidden) && !name.starts_with('.') && name != "__init__.py"
+}
+
 /// Describes the script at `path` that starts with `head`; `None` for a file that is not meant to be run.
 #[must_use]
 pub fn action(path: &str, head: &[u8]) -> Option<Action> {
-    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
-    let is_hidden = |part: &str| part.starts_with('.') || NOT_CALLED.contains(&part);
-    if folders.split('/').any(is_hidden) || name.starts_with('.') || name == "__init__.py" {
+    if !may_be_called(path) {
         return None;
     }
     let language = script::language_of_file(path, head)?;

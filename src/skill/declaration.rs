@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::error::quoted;
 use crate::limits;
+use crate::skill::File;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
     Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
@@ -22,6 +23,15 @@ pub struct Declaration<'a> {
     pub fallback_name: Option<&'a str>,
     /// Paths of its files, in byte order.
     pub files: &'a [&'a str],
+}
+
+/// A version as it stands in a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenVersion {
+    pub file: File,
+    /// From 1.
+    pub line: u32,
+    pub text: String,
 }
 
 impl Declaration<'_> {
@@ -90,6 +100,25 @@ impl Declaration<'_> {
             origins,
             warnings: fields.warnings,
         })
+    }
+
+    /// Where the author wrote the version, valid or not.
+    ///
+    /// # Errors
+    ///
+    /// The front matter or skill.toml cannot be read.
+    pub fn written_version(&self) -> Result<Option<WrittenVersion>, SkillMdError> {
+        let document = self.document()?;
+        let front_matter = document.as_ref().map(|document| &*document.front_matter);
+        let fields = Fields::read(front_matter, self.skill_toml)?;
+        Ok(fields.field("version").map(|field| WrittenVersion {
+            file: match field.origin {
+                Origin::SkillToml => File::SkillToml,
+                Origin::Metadata | Origin::FrontMatter | Origin::Inferred => File::SkillMd,
+            },
+            line: field.node.line,
+            text: field.node.to_text(),
+        }))
     }
 
     /// SKILL.md needs no front matter if a skill.toml exists, or if its first paragraph can describe the skill.

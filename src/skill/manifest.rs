@@ -83,6 +83,22 @@ pub enum Dialect {
     Instructions,
 }
 
+impl Manifest {
+    /// The language of packages that are added to the skill. A shell script calls Python; a skill of scripts has the language of
+    /// all of them, else Python.
+    #[must_use]
+    pub fn package_language(&self) -> Language {
+        let is_node = match self.language {
+            Some(language) => language == Language::Node,
+            None => {
+                let mut scripts = self.actions.iter();
+                !self.actions.is_empty() && scripts.all(|script| script.language == Language::Node)
+            }
+        };
+        if is_node { Language::Node } else { Language::Python }
+    }
+}
+
 impl Dialect {
     #[must_use]
     pub fn as_str(self) -> &'static str {

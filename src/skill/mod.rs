@@ -9,6 +9,7 @@ mod foreign;
 mod function;
 mod ignored_keys;
 mod image;
+mod imports;
 mod language;
 mod lint;
 mod manifest;
@@ -39,10 +40,11 @@ mod visible;
 mod yaml;
 
 pub use action::{Action, action, header_packages};
-pub use declaration::Declaration;
+pub use declaration::{Declaration, WrittenVersion};
 pub use document::{File, SkillMdError};
 pub use function::{Called, module_at};
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};
+pub use imports::python_package;
 pub use language::Language;
 pub use lint::{LintFinding, RuleSet, Severity, lint};
 pub use manifest::{Dialect, Function, Manifest, Permissions, Resources, Warning};
@@ -59,6 +61,6 @@ pub use script::{InvalidScript, Module, SCRIPT_HEAD_BYTES_MAX, Script, language_
 pub use secret::{InvalidSecretName, SecretName};
 pub use similarity::SkillTraits;
 pub use strict::StrictSkill;
-pub use tool::{ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};
+pub use tool::{CallPackages, ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};
 pub use version::{InvalidVersion, Selector, Version};
 pub use visible::hidden_character;

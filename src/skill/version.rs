@@ -27,6 +27,11 @@ impl Version {
         Self(version)
     }
 
+    #[must_use]
+    pub fn of_release([major, minor, patch]: [u64; 3]) -> Self {
+        Self(semver::Version::new(major, minor, patch))
+    }
+
     /// Major, minor and patch, which determine the precedence of releases. `None` for a pre-release, which is
     /// `latest` only without releases.
     #[must_use]
