@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::error::Error;
 use super::settings::{self, SETTINGS, Setting, SettingKind};
-use super::yaml::{self, ConfigFile};
+use super::yaml::{self, ConfigFile, FileSetting};
 use crate::error::did_you_mean;
 
 /// Sources of settings.
@@ -59,9 +59,9 @@ impl Sources {
             layers.insert(setting.key, Layered::parse(setting, setting.default, "default"));
         }
         for file in &self.files {
-            let origin = file.path().display().to_string();
-            for (key, value) in yaml::read(file)? {
-                let origin = origin.clone();
+            let path = file.path().display();
+            for FileSetting { key, value, line } in yaml::read(file)? {
+                let origin = line.map_or_else(|| path.to_string(), |line| format!("{path}:{line}"));
                 layers.insert(key, Layered { value, origin });
             }
         }

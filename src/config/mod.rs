@@ -65,7 +65,7 @@ pub struct Config {
     pub log: LogConfig,
     /// Warnings about accepted settings without effect.
     pub notices: Vec<String>,
-    /// Every setting with its value and source.
+    /// Every setting that has an effect in this build, with its value and source.
     pub effective: Vec<Effective>,
 }
 

@@ -81,7 +81,11 @@ pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
             format: reader.required("log.format", log_format)?,
         },
         notices: notices(&reader)?,
-        effective: SETTINGS.iter().map(|setting| reader.effective(setting)).collect(),
+        effective: SETTINGS
+            .iter()
+            .filter(|setting| reason_without_effect(setting.key).is_none())
+            .map(|setting| reader.effective(setting))
+            .collect(),
     };
     refuse_s3(&reader)?;
     Ok(config)
@@ -270,24 +274,27 @@ fn concurrency(text: &str) -> Result<usize, String> {
     values::number(text, 1, limits::CONCURRENCY_MAX).map_err(|problem| format!("{problem}, or auto"))
 }
 
+/// Why a setting has no effect in this build; `None` if it has one.
+fn reason_without_effect(key: &str) -> Option<&'static str> {
+    match key {
+        "redis_url" => Some("Skillbox uses no Redis"),
+        "grpc.port" => Some("this version has no gRPC API"),
+        COLLECTOR if !telemetry::CAN_TRACE => Some("sending traces needs a build with the feature `otlp`"),
+        key if key.starts_with("s3.") => Some("S3 needs a build with the feature `s3`"),
+        _ => None,
+    }
+}
+
 fn notices(reader: &SettingsReader<'_>) -> Result<Vec<String>, Error> {
-    let mut notices = Vec::new();
-    if reader.is_set("redis_url") {
-        notices.push(format!(
-            "redis_url ({}) is not needed: Skillbox uses no Redis",
-            reader.origin("redis_url")
-        ));
-    }
-    if !telemetry::CAN_TRACE && reader.is_set(COLLECTOR) {
-        notices.push(format!(
-            "{COLLECTOR_VARIABLE} has no effect: sending traces needs a build with the feature `otlp`"
-        ));
-    }
     reader.required("grpc.port", port)?;
-    if reader.is_set("grpc.port") {
-        notices.push("grpc.port has no effect: this version has no gRPC API yet".to_owned());
-    }
-    Ok(notices)
+    let set = SETTINGS.iter().filter(|setting| reader.is_set(setting.key));
+    Ok(set
+        .filter_map(|setting| {
+            let reason = reason_without_effect(setting.key)?;
+            let origin = reader.origin(setting.key);
+            Some(format!("{} ({origin}) has no effect: {reason}", setting.key))
+        })
+        .collect())
 }
 
 /// An ignored setting about storage could lose data, so it is an error.

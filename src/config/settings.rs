@@ -84,6 +84,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Further hosts, or host:port, of package files; no others are reachable. Default: files.pythonhosted.org";
     Text "deps.ca_bundle" "SKILLBOX_DEPS_CA_BUNDLE" ""
         "File of certificate authorities (PEM) for these hosts. Default: that of this host";
+    Text "deps.requests" "SKILLBOX_DEPS_REQUESTS" "true"
+        "Installs packages that requests ask for; false: only those of published skills";
     Text "deps.cache" "SKILLBOX_DEPS_CACHE" "10Gi"
         "Size of all installed packages, at least 768Mi; above it the least recently used are evicted, of the tenant with the most first";
     Text "deps.set_size" "SKILLBOX_DEPS_SET_SIZE" "auto"

@@ -201,7 +201,11 @@ fn reports_the_source_of_each_value() {
             .clone()
     };
     assert_eq!(source("api.port"), "SKILLBOX_API_PORT");
-    assert!(source("limits.cpu").ends_with("config.yaml"));
+    assert!(
+        source("limits.cpu").contains("config.yaml:"),
+        "{}",
+        source("limits.cpu")
+    );
     assert_eq!(source("api.host"), "default");
     assert_eq!(config.limits.maxima.cpu_millis, 500);
     assert_eq!(config.limits.maxima.timeout_default, Duration::from_secs(120));
@@ -252,7 +256,8 @@ fn rejects_trace_collector_without_the_feature() {
         );
         return;
     }
-    assert!(config.notices[0].starts_with("OTEL_EXPORTER_OTLP_ENDPOINT has no effect"));
+    let notice = "telemetry.otlp_endpoint (OTEL_EXPORTER_OTLP_ENDPOINT) has no effect";
+    assert!(config.notices[0].starts_with(notice), "{:?}", config.notices);
     assert!(refusal(&ours).contains("--features otlp"), "{}", refusal(&ours));
     assert!(both.is_err());
 }

@@ -12,7 +12,15 @@ use super::settings::{self, SETTINGS, SettingKind};
 use crate::error::did_you_mean;
 use crate::limits;
 
-type FileSettings = Vec<(&'static str, SettingValue)>;
+/// A setting of a file.
+pub(super) struct FileSetting {
+    pub(super) key: &'static str,
+    pub(super) value: SettingValue,
+    /// Where it stands, if that is known.
+    pub(super) line: Option<usize>,
+}
+
+type FileSettings = Vec<FileSetting>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigFile {
@@ -80,6 +88,9 @@ fn parse(text: &str) -> Result<FileSettings, String> {
         Json::Object(members) => {
             let mut settings = FileSettings::new();
             read_members(&members, "", &mut settings).map_err(|problem| with_line(text, &problem))?;
+            for setting in &mut settings {
+                setting.line = line_of(text, setting.key);
+            }
             Ok(settings)
         }
         Json::Bool(_) | Json::Number(_) | Json::String(_) | Json::Array(_) => {
@@ -88,19 +99,35 @@ fn parse(text: &str) -> Result<FileSettings, String> {
     }
 }
 
-/// Adds the line of the key that the problem names first, if only one line has it.
+/// Adds the line of the key that the problem names first, if it is found.
 fn with_line(text: &str, problem: &str) -> String {
     let named = problem.split('`').nth(1).unwrap_or_default();
-    let last = named.rsplit('.').next().unwrap_or_default();
-    let has_key = |line: &str| {
-        let rest = line.trim_start().strip_prefix(last);
-        !last.is_empty() && rest.is_some_and(|rest| rest.trim_start().starts_with(':'))
-    };
-    let mut lines = (1..).zip(text.lines()).filter(|(_, line)| has_key(line));
-    match (lines.next(), lines.next()) {
-        (Some((line, _)), None) => format!("line {line}: {problem}"),
-        _ => problem.to_owned(),
+    line_of(text, named).map_or_else(|| problem.to_owned(), |line| format!("line {line}: {problem}"))
+}
+
+/// The line on which a key stands in block style, or the mapping in braces that holds it.
+fn line_of(text: &str, key: &str) -> Option<usize> {
+    // The keys above a line with their indentation.
+    let mut above: Vec<(usize, &str)> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let content = line.trim_start();
+        let Some((name, value)) = content.split_once(':').filter(|_| !content.starts_with('#')) else {
+            continue;
+        };
+        let indentation = line.len() - content.len();
+        while above.last().is_some_and(|(other, _)| *other >= indentation) {
+            above.pop();
+        }
+        above.push((indentation, name.trim().trim_matches(['"', '\''])));
+        let path: Vec<_> = above.iter().map(|(_, name)| *name).collect();
+        let rest = key.strip_prefix(&path.join("."));
+        let is_in_braces =
+            value.trim_start().starts_with('{') && rest.is_some_and(|rest| rest.starts_with('.'));
+        if rest == Some("") || is_in_braces {
+            return Some(number);
+        }
     }
+    None
 }
 
 fn options() -> serde_saphyr::Options {
@@ -150,7 +177,11 @@ fn read_member(key: &str, value: &Json, settings: &mut FileSettings) -> Result<(
                 SettingValue::Text(scalar(value).ok_or_else(|| format!("{key} must be one value"))?)
             }
         };
-        settings.push((setting.key, value));
+        settings.push(FileSetting {
+            key: setting.key,
+            value,
+            line: None,
+        });
         return Ok(());
     }
     let inside = format!("{key}.");
@@ -219,6 +250,22 @@ mod tests {
         assert!(refused.contains("did you mean `api.port`?"), "{refused}");
         let refused = parse("zzz: 1\n").err().unwrap();
         assert!(!refused.contains("did you mean"), "{refused}");
+    }
+
+    #[test]
+    fn finds_line_of_nested_key() {
+        let text =
+            "# first\nlimits:\n  memory: 1Gi # more\npool:\n  'memory': 64Mi\n  slots: 4\napi: {port: 1}\n";
+        for (key, line) in [
+            ("limits.memory", Some(3)),
+            ("pool.memory", Some(5)),
+            ("pool.slots", Some(6)),
+            ("api.port", Some(7)),
+            ("pool", Some(4)),
+            ("limits.cpu", None),
+        ] {
+            assert_eq!(line_of(text, key), line, "{key}");
+        }
     }
 
     #[test]
