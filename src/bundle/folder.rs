@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::bundle::{
     Entry, Error, Listing, disk,
@@ -58,6 +59,28 @@ pub(super) struct Found {
     size: u64,
     /// Where the file is: somewhere else in the folder if `path` is a link.
     place: PathBuf,
+}
+
+impl Found {
+    fn mark(&self) -> Result<FileMark, Error> {
+        Ok(FileMark {
+            path: self.path.clone(),
+            size: self.size,
+            modified: std::fs::metadata(&self.place)?.modified().ok(),
+        })
+    }
+}
+
+/// What a change of a file changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileMark {
+    pub path: String,
+    pub size: u64,
+    pub modified: Option<SystemTime>,
+}
+
+pub(super) fn marks(found: &[Found]) -> Result<Vec<FileMark>, Error> {
+    found.iter().map(Found::mark).collect()
 }
 
 #[derive(Debug, Clone, Copy)]

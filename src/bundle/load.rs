@@ -51,16 +51,33 @@ pub fn refused_packages(folder: &Path, listing: &Listing) -> Result<Vec<InvalidR
     Ok(refused(folder, listing, &actions(folder, listing)?))
 }
 
+/// Imports of scripts that neither the skill nor its package lists have.
+///
+/// # Errors
+///
+/// The file system fails.
+pub fn undeclared_imports(folder: &Path, listing: &Listing) -> Result<Vec<InvalidRequirement>, Error> {
+    let (files, actions) = (paths(listing), actions(folder, listing)?);
+    let lists = PackageLists {
+        files: &files,
+        actions: &actions,
+    };
+    Ok(lists.undeclared(|path, bytes_max| text_of(folder, listing, path, bytes_max)))
+}
+
+/// The text of a file that is at most this large.
+fn text_of(folder: &Path, listing: &Listing, path: &str, bytes_max: u64) -> Option<String> {
+    let entry = listing.find(path).filter(|entry| entry.size <= bytes_max)?;
+    String::from_utf8(head(&folder.join(&entry.path), bytes_max).ok()?).ok()
+}
+
 fn refused(folder: &Path, listing: &Listing, actions: &[Action]) -> Vec<InvalidRequirement> {
     let files = paths(listing);
     let lists = PackageLists {
         files: &files,
         actions,
     };
-    lists.refused(|path, bytes_max| {
-        let entry = listing.find(path).filter(|entry| entry.size <= bytes_max)?;
-        String::from_utf8(head(&folder.join(&entry.path), bytes_max).ok()?).ok()
-    })
+    lists.refused(|path, bytes_max| text_of(folder, listing, path, bytes_max))
 }
 
 fn paths(listing: &Listing) -> Vec<&str> {
@@ -132,15 +149,16 @@ fn misplaced(listing: &Listing) -> Error {
             .is_some_and(|name| name.eq_ignore_ascii_case(SKILL_MD))
     };
     let rule = "must be at the root of the archive or of its only top-level folder";
-    Error::Refused(
-        match listing
-            .entries()
-            .iter()
-            .map(|entry| entry.path.as_str())
-            .find(named)
-        {
-            Some(path) => format!("SKILL.md {rule}; found {} instead", quoted(path)),
-            None => format!("SKILL.md is missing; it {rule}"),
-        },
-    )
+    let paths = listing.entries().iter().map(|entry| entry.path.as_str());
+    let found: Vec<_> = paths.filter(named).collect();
+    let shown = found
+        .iter()
+        .take(limits::SKILLS_NAMED_MAX)
+        .map(|path| quoted(path));
+    let shown = shown.collect::<Vec<_>>().join(", ");
+    Error::Refused(match found.len().saturating_sub(limits::SKILLS_NAMED_MAX) {
+        _ if found.is_empty() => format!("SKILL.md is missing; it {rule}"),
+        0 => format!("SKILL.md {rule}; found {shown} instead"),
+        more => format!("SKILL.md {rule}; found {shown} and {more} more instead"),
+    })
 }

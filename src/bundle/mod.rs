@@ -18,10 +18,10 @@ mod zip_directory;
 mod zip_layout;
 
 pub use error::Error;
-pub use folder::{list, list_packages};
+pub use folder::{FileMark, list, list_packages};
 pub use listing::{Entry, Listing};
-pub use load::{load, refused_packages, with_declaration};
+pub use load::{load, refused_packages, undeclared_imports, with_declaration};
 pub use names::check_path;
-pub use pack::pack;
+pub use pack::{file_marks, pack};
 pub use packages::unpack_packages;
-pub use unpack::{MTIME_SECONDS, unpack};
+pub use unpack::{MTIME_SECONDS, settle_folders, unpack};

@@ -9,7 +9,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 use crate::bundle::{
     Error, Listing,
-    folder::{Bounds, Taking, walk},
+    folder::{Bounds, FileMark, Taking, marks, walk},
     load::is_declaration,
 };
 use crate::limits;
@@ -66,6 +66,15 @@ pub fn pack(folder: &Path, out: &mut File) -> Result<Listing, Error> {
     }
     out.rewind()?;
     Ok(Listing::new(entries, None))
+}
+
+/// Marks of the files that [`pack`] would pack, in byte order of path, without reading them.
+///
+/// # Errors
+///
+/// As [`pack`] for names and links.
+pub fn file_marks(folder: &Path) -> Result<Vec<FileMark>, Error> {
+    marks(&walk(folder, &Bounds::SKILL, Taking::AsPublished { is_ignored })?)
 }
 
 fn is_ignored(path: &str) -> bool {

@@ -145,7 +145,11 @@ fn inflate(archive: &File, member: &Member, to: &mut File) -> Result<Content, Er
 }
 
 /// Folders last: each file created in them changes their time.
-pub(super) fn settle_folders(into: &Path, listing: &Listing) -> Result<(), Error> {
+///
+/// # Errors
+///
+/// A folder of the listing is missing, or the file system fails.
+pub fn settle_folders(into: &Path, listing: &Listing) -> io::Result<()> {
     let folders = listing
         .entries()
         .iter()

@@ -12,7 +12,7 @@ use crate::execution::{JsonText, Workdir};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::InputFile;
-use crate::skill::{self, Language, Requirements, SkillName};
+use crate::skill::{self, Language, SkillName};
 
 /// A skill as it is named on a command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,22 +160,6 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, 
     Ok((language, text))
 }
 
-/// `--requirements FILE`: the packages of a `requirements.txt`, with the files that it includes.
-pub(crate) fn requirements(file: &Path) -> Result<Vec<String>> {
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let name = file.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| Failure::refused("--requirements: name a file of packages"))?;
-    // A missing file is reported as such, and not as one without packages.
-    read_file(file, limits::REQUIREMENTS_BYTES_MAX)?;
-    let read = |path: &str| {
-        let bytes = read_file(&folder.join(path), limits::REQUIREMENTS_BYTES_MAX).ok()?;
-        String::from_utf8(bytes).ok()
-    };
-    let list = Requirements::of_file(name, read)
-        .map_err(|error| Failure::refused(format!("--requirements: {error}")))?;
-    Ok(list.iter().map(ToOwned::to_owned).collect())
-}
-
 /// `--lang`.
 pub(crate) fn language(text: &str) -> std::result::Result<Language, String> {
     Language::from_alias(text)
@@ -279,7 +263,7 @@ fn named_path(text: &str) -> Result<(String, PathBuf)> {
     Ok((name.to_owned(), whole.to_owned()))
 }
 
-fn read_file(path: &Path, max: u64) -> Result<Vec<u8>> {
+pub(crate) fn read_file(path: &Path, max: u64) -> Result<Vec<u8>> {
     let file = File::open(path).map_err(|error| Failure::file(path, &error))?;
     read_capped(file, max).map_err(|error| Failure::file(path, &error))
 }
@@ -372,15 +356,5 @@ mod tests {
                 .to_string()
                 .contains("--lang python")
         );
-    }
-
-    #[test]
-    fn reads_packages_of_requirements_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let list = folder.path().join("requirements.txt");
-        std::fs::write(&list, "# ours\npandas>=2  # tables\n-r more.txt\n").unwrap();
-        std::fs::write(folder.path().join("more.txt"), "rich\n").unwrap();
-        assert_eq!(requirements(&list).unwrap(), ["pandas>=2", "rich"]);
-        assert!(requirements(Path::new("nowhere.txt")).is_err());
     }
 }

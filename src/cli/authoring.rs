@@ -8,6 +8,7 @@ use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::skill::keep;
+use crate::cli::skill_source::SkillSource;
 use crate::execution::{ExecutionLimits, Maxima};
 use crate::skill::{self as domain, File, Language, LintFinding, Manifest, RuleSet, Severity, SkillName};
 
@@ -35,9 +36,9 @@ pub(crate) fn write_scaffold(folder: &Path, name: &SkillName, lang: Language) ->
 }
 
 /// `maxima` are those of a server with this configuration.
-pub(crate) fn lint(path: &Path, maxima: &Maxima, console: &Console) -> Result<Exit> {
+pub(crate) fn lint(source: &SkillSource, maxima: &Maxima, console: &Console) -> Result<Exit> {
     // Pack and unpack, so that the checked files are those that a push would send.
-    let checked = UnpackedSkill::open(path)?;
+    let checked = UnpackedSkill::open(source)?;
     let mut findings = checked.with_declaration(|declared| {
         let mut findings = domain::lint(declared);
         if let Ok(manifest) = declared.manifest() {
@@ -46,7 +47,8 @@ pub(crate) fn lint(path: &Path, maxima: &Maxima, console: &Console) -> Result<Ex
         Ok(findings)
     })?;
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
-    findings.extend(refused.into_iter().map(LintFinding::from));
+    let undeclared = bundle::undeclared_imports(checked.folder.path(), &checked.listing)?;
+    findings.extend(refused.into_iter().chain(undeclared).map(LintFinding::from));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],
@@ -129,15 +131,15 @@ pub(crate) enum ExportForm {
 }
 
 /// An archive or folder, checked and unpacked as a push would.
-struct UnpackedSkill {
+pub(crate) struct UnpackedSkill {
     folder: tempfile::TempDir,
     listing: Listing,
     name: Option<SkillName>,
 }
 
 impl UnpackedSkill {
-    fn open(path: &Path) -> Result<Self> {
-        let Archive { file, name } = Archive::open(path)?;
+    pub(crate) fn open(source: &SkillSource) -> Result<Self> {
+        let Archive { file, name } = source.open()?;
         let folder =
             tempfile::tempdir().map_err(|error| Failure::internal("making a temporary folder", error))?;
         let listing = bundle::unpack(&file, folder.path())?;
@@ -148,7 +150,7 @@ impl UnpackedSkill {
         })
     }
 
-    fn with_declaration<T>(
+    pub(crate) fn with_declaration<T>(
         &self,
         judge: impl FnOnce(&domain::Declaration<'_>) -> std::result::Result<T, bundle::Error>,
     ) -> Result<T> {
@@ -163,8 +165,8 @@ impl UnpackedSkill {
 }
 
 /// Creates the folder completely or not at all.
-pub(crate) fn export(path: &Path, form: ExportForm, out: &Path, console: &Console) -> Result<Exit> {
-    let checked = UnpackedSkill::open(path)?;
+pub(crate) fn export(source: &SkillSource, form: ExportForm, out: &Path, console: &Console) -> Result<Exit> {
+    let checked = UnpackedSkill::open(source)?;
     let from = checked.folder.path();
     let name = match form {
         ExportForm::AsItIs => {

@@ -57,9 +57,54 @@ impl Failure {
         self.exit == Exit::Refused && self.message.contains("not found")
     }
 
+    /// Whether it says that this version is published with other content.
+    pub(crate) fn is_version_conflict(&self) -> bool {
+        self.exit == Exit::Refused && self.message.contains("already published with different content")
+    }
+
+    /// Whether it says that an archive has skills, but none where one is expected.
+    pub(crate) fn is_about_misplaced_skills(&self) -> bool {
+        self.exit == Exit::Refused && self.message.contains("its only top-level folder; found")
+    }
+
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl fmt::Display) -> Self {
         self.message = format!("{}; {hint}", self.message);
+        self
+    }
+}
+
+/// Members of a request by the flag that sets them.
+const FLAGS: [(&str, &str); 7] = [
+    ("files", "--file"),
+    ("input", "--input"),
+    ("mount_skills", "--mount"),
+    ("requirements", "--requirement"),
+    ("script", "--script"),
+    ("stdin", "--stdin"),
+    ("workdir", "--workdir"),
+];
+
+impl Failure {
+    /// Names the flag that the message is about, unless it does.
+    #[must_use]
+    pub(crate) fn of_flag(mut self, flag: &str) -> Self {
+        if !self.message.starts_with("--") {
+            self.message = format!("{flag}: {}", self.message);
+        }
+        self
+    }
+
+    /// Names the flag instead of the member of the request, as in `requirements[0]: …`.
+    #[must_use]
+    pub(crate) fn with_flags(mut self) -> Self {
+        let Some((member, rest)) = self.message.split_once(": ") else {
+            return self;
+        };
+        let name = member.split('[').next().unwrap_or(member);
+        if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
+            self.message = format!("{flag}: {rest}");
+        }
         self
     }
 }
@@ -117,5 +162,29 @@ impl From<server::Error> for Failure {
 impl From<bundle::Error> for Failure {
     fn from(error: bundle::Error) -> Self {
         error::Error::from(error).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_flags_instead_of_members() {
+        for (message, shown) in [
+            ("requirements[0]: no package", "--requirement: no package"),
+            ("files: \"a\" is given twice", "--file: \"a\" is given twice"),
+            (
+                "mount_skills: skill `x` not found",
+                "--mount: skill `x` not found",
+            ),
+            ("the input does not fit: /a", "the input does not fit: /a"),
+        ] {
+            assert_eq!(Failure::refused(message).with_flags().to_string(), shown);
+        }
+        let file = Failure::refused("no such file: `x`").of_flag("--file");
+        assert_eq!(file.to_string(), "--file: no such file: `x`");
+        let input = Failure::refused("--input: not JSON").of_flag("--input");
+        assert_eq!(input.to_string(), "--input: not JSON");
     }
 }

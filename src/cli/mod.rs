@@ -10,33 +10,41 @@ mod client;
 mod completions;
 mod console;
 mod deps;
+mod dev;
 mod doctor;
 mod event_printer;
 mod exec;
+mod exec_logs;
 mod exit;
 mod failure;
 mod id_argument;
 mod key;
 mod man_pages;
 mod moment;
+mod package_arguments;
 mod progress;
 mod prove;
+mod requirements;
 mod result_view;
 mod run;
+mod run_options;
 #[cfg(target_os = "linux")]
 mod scope;
 mod secret;
 mod show_config;
 mod skill;
+mod skill_source;
 mod table;
 mod terminal_text;
 mod tools;
+mod topics;
+mod version_bump;
 mod webhook;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::config::{Config, Sources};
 use crate::server;
@@ -55,6 +63,7 @@ pub use exit::Exit;
     name = "skillbox",
     version,
     max_term_width = 100,
+    disable_help_subcommand = true,
     after_help = after_help(),
     arg_required_else_help = true
 )]
@@ -134,6 +143,8 @@ enum Command {
     Completions(completions::CompletionsArgs),
     /// Write man pages into a folder
     ManPages(man_pages::ManPagesArgs),
+    /// Print help for a command or a topic
+    Help(topics::HelpArgs),
     /// Print the version
     #[command(after_help = "Example:\n  skillbox version")]
     Version,
@@ -172,9 +183,20 @@ fn after_help() -> String {
     text
 }
 
+/// The command line with groups and topics in its help.
+fn grouped_command() -> clap::Command {
+    topics::with_groups(Cli::command())
+}
+
+fn parse() -> std::result::Result<Cli, clap::Error> {
+    let mut command = grouped_command();
+    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(error) => {
             // Help is printed to standard output with exit code 0.
@@ -242,6 +264,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
         ),
         Command::Completions(args) => completions::print(&args, &mut Cli::command(), console),
         Command::ManPages(args) => man_pages::write(&args, Cli::command(), console),
+        Command::Help(args) => topics::help(&args, grouped_command(), console),
         Command::Version => {
             console.text(concat!("skillbox ", env!("CARGO_PKG_VERSION"), "\n"))?;
             Ok(Exit::Success)

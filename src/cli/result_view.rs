@@ -65,13 +65,24 @@ fn indented(json: &str) -> String {
 
 /// Says in one line how it ended, and what is needed to go on.
 pub(crate) fn summarize(envelope: &Envelope, seen: Seen, console: &Console) {
+    let mut notes = notes(envelope);
+    notes.extend(unsaved_files(envelope));
+    report(envelope, seen, notes, console);
+}
+
+/// The same for files that `--out` saves.
+pub(crate) fn summarize_saved(envelope: &Envelope, seen: Seen, console: &Console) {
+    report(envelope, seen, notes(envelope), console);
+}
+
+fn report(envelope: &Envelope, seen: Seen, notes: Vec<String>, console: &Console) {
     if !console.is_for_person() {
         if envelope.status != Status::Success {
             explain_failure(envelope, seen, console);
         }
         return;
     }
-    for line in notes(envelope) {
+    for line in notes {
         console.say(line);
     }
     if envelope.status == Status::Success {
@@ -119,20 +130,22 @@ fn notes(envelope: &Envelope) -> Vec<String> {
     if envelope.logs.truncated {
         notes.push("output truncated: the program printed more than the limit".to_owned());
     }
-    if let [first, ..] = &envelope.files[..] {
-        let files = match envelope.files.len() {
-            1 => format!("file {} ({} bytes)", first.path, first.size),
-            count => format!(
-                "{count} files, the first is {} ({} bytes)",
-                first.path, first.size
-            ),
-        };
-        notes.push(format!(
-            "{files}; save with `skillbox exec files {} --out DIR`",
-            envelope.execution_id
-        ));
-    }
     notes
+}
+
+fn unsaved_files(envelope: &Envelope) -> Option<String> {
+    let first = envelope.files.first()?;
+    let files = match envelope.files.len() {
+        1 => format!("file {} ({} bytes)", first.path, first.size),
+        count => format!(
+            "{count} files, the first is {} ({} bytes)",
+            first.path, first.size
+        ),
+    };
+    Some(format!(
+        "{files}; save with `skillbox exec files {} --out DIR`",
+        envelope.execution_id
+    ))
 }
 
 /// Prints why an execution failed.

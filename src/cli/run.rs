@@ -1,9 +1,6 @@
 //! `skillbox run`: runs a skill or code and prints its result.
 
-use std::io::IsTerminal as _;
-use std::mem::take;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::Args;
 
@@ -15,13 +12,13 @@ use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::result_view;
+use crate::cli::run_options::RunOptions;
 use crate::cli::skill::suggest;
+use crate::cli::skill_source::SkillSource;
 use crate::config::Config;
-use crate::engine::{RunRequest, RunSpec, UnpublishedArchive};
-use crate::error::quoted;
-use crate::execution::{Envelope, Status, Workdir};
-use crate::limits;
-use crate::skill::{Language, Selector, SkillName, SkillRef, parse_timeout};
+use crate::engine::{RunRequest, UnpublishedArchive};
+use crate::execution::{Envelope, Status};
+use crate::skill::{Language, Selector, SkillName, SkillRef};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -47,86 +44,32 @@ pub(crate) struct RunArgs {
     /// Language of the code: python, node or bash; by default from the file extension, else python
     #[arg(long, value_parser = arguments::language)]
     lang: Option<Language>,
-    /// Input of the skill: JSON, @file, or - for standard input
-    #[arg(long, value_name = "JSON|@FILE|-", allow_hyphen_values = true)]
-    input: Option<String>,
+    /// Folder of the skill within DIR or ZIP, if there are several
+    #[arg(long = "path", value_name = "FOLDER", requires = "skill")]
+    within: Option<String>,
     /// Version of a published skill: 1.2.0, latest, or a digest sha256:…
     #[arg(long)]
     version: Option<Selector>,
-    /// File to place in the program's working directory, under its own name or NAME; may be repeated
-    #[arg(long = "file", value_name = "[NAME=]PATH")]
-    files: Vec<String>,
-    /// Empty folder to create in the program's working directory, such as out for `--out-dir out`; may be repeated
-    #[arg(long = "folder", value_name = "NAME")]
-    folders: Vec<String>,
-    /// Blob to place in /blobs: the id of a stored blob, or @FILE; may be repeated
-    #[arg(long = "blob", value_name = "ID|@FILE")]
-    blobs: Vec<String>,
-    /// Run this script of the skill, such as scripts/fill.py, instead of its entrypoint; arguments may follow
-    #[arg(long, value_name = "PATH")]
-    script: Option<String>,
-    /// Start a script among the files of --file (request) or of the skill (skill); by default request if there are any
-    #[arg(long, value_name = "request|skill", value_parser = arguments::workdir, requires = "script")]
-    workdir: Option<Workdir>,
-    /// Standard input of the program: text, @file, or - for standard input
-    #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
-    stdin: Option<String>,
-    /// Also mount this published skill, so that the program can import it; may be repeated
-    #[arg(long = "mount", value_name = "NAME[@VERSION]")]
-    mount_skills: Vec<SkillRef>,
-    /// Additional package, such as 'pandas>=2'; may be repeated
-    #[arg(long = "requirement", value_name = "PACKAGE")]
-    requirements: Vec<String>,
-    /// File of additional packages, such as requirements.txt
-    #[arg(long = "requirements", value_name = "FILE")]
-    requirements_file: Option<PathBuf>,
     /// Send a signed webhook to this URL when the execution ends; needs a server
     #[arg(long, value_name = "URL")]
     callback_url: Option<String>,
     /// Print the execution id and do not wait; the queued execution survives a restart of the server
     #[arg(long = "async", conflicts_with = "out")]
     later: bool,
-    /// Folder to save file artifacts in
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Print no progress and no summary
-    #[arg(long, short)]
-    quiet: bool,
-    /// Time limit, such as 30s or 2m; can only shorten the configured limit
-    #[arg(long, value_parser = parse_timeout)]
-    timeout: Option<Duration>,
-    /// Arguments of the script named by --script
-    #[arg(value_name = "ARG", hide = true)]
-    of_script: Vec<String>,
-    /// Arguments of the program
-    #[arg(last = true)]
-    args: Vec<String>,
+    #[command(flatten)]
+    options: RunOptions,
 }
 
 pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Result<Exit> {
-    if let (Some(argument), None) = (args.of_script.first(), &args.script) {
-        let message = format!("unexpected argument {}", quoted(argument));
-        return Err(Failure::new(Exit::Usage, message).hint(
-            "a script of the skill is named by --script PATH, and arguments of a program follow after --",
-        ));
-    }
     if let Some(SkillArgument::Code(file)) = &args.skill {
         args.code = Some(file.clone());
         args.skill = None;
     }
     args.check_code()?;
-    let readers = [
-        ("code", args.code.as_deref()),
-        ("--input", args.input.as_deref()),
-        ("--stdin", args.stdin.as_deref()),
-    ];
-    arguments::read_once(&readers)?;
-    if readers.iter().any(|(_, from)| *from == Some("-")) && std::io::stdin().is_terminal() {
-        console.say("reading standard input; end it with Ctrl-D");
-    }
-    args.check_out()?;
+    args.options.check(args.code.as_deref(), console)?;
     let is_local = config.server_url.is_none() || matches!(args.skill, Some(SkillArgument::Path(_)));
-    let mut request = args.request(is_local)?;
+    let mut request = args.options.request(is_local)?;
+    request.spec.callback_url = args.callback_url;
     let client = match (args.skill, &args.code) {
         (None, code) => {
             let code = code.as_deref().unwrap_or("-");
@@ -145,7 +88,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
             return Err(Failure::internal("parsing arguments", "code is no skill"));
         }
         (Some(SkillArgument::Path(path)), _) => {
-            let Archive { file, name } = Archive::open(&path)?;
+            let Archive { file, name } = SkillSource::new(path, args.within).open()?;
             request.archive = Some(UnpublishedArchive {
                 zip: file,
                 fallback_name: name.map(|name| name.to_string()),
@@ -160,8 +103,8 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
     };
     let prepared = PreparedRun {
         request,
-        out: args.out,
-        quiet: args.quiet,
+        out: args.options.out,
+        quiet: args.options.quiet,
     };
     let result = if args.later {
         prepared.submit(&client, console)
@@ -169,21 +112,10 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         prepared.run_to_end(&client, console)
     };
     client.close();
-    result
+    result.map_err(Failure::with_flags)
 }
 
 impl RunArgs {
-    /// Before the run, not when its files cannot be saved.
-    fn check_out(&self) -> Result<()> {
-        match self.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
-            None => Ok(()),
-            Some(out) => Err(Failure::refused(format!(
-                "--out: `{}` is not a folder; name another",
-                out.display()
-            ))),
-        }
-    }
-
     /// Options of skills do not go with code, nor options of code with skills.
     fn check_code(&self) -> Result<()> {
         let wrong = match &self.code {
@@ -191,61 +123,19 @@ impl RunArgs {
                 .lang
                 .map(|_| "--lang is for code; a skill declares its language"),
             Some(_) if self.version.is_some() => Some("--version is for published skills, not for code"),
-            Some(_) if self.script.is_some() => {
+            Some(_) if self.options.script.is_some() => {
                 Some("--script is for skills; name the file itself to run it")
             }
             Some(_) => None,
         };
-        let listed = self.requirements.iter().find(|text| {
-            let path = std::path::Path::new(text);
-            path.extension().is_some_and(|extension| extension == "txt")
-        });
-        if let Some(file) = listed {
-            let message = format!("--requirement: {} is a file, not a package", quoted(file));
-            return Err(Failure::new(Exit::Usage, message).hint(format!("use --requirements {file}")));
-        }
         wrong.map_or(Ok(()), |wrong| Err(Failure::new(Exit::Usage, wrong)))
-    }
-
-    /// The request without its skill or code. Files of a local run may fill its working directory.
-    fn request(&mut self, is_local: bool) -> Result<RunRequest> {
-        let files_max = match is_local {
-            true => limits::WORKSPACE_BYTES,
-            false => limits::INPUT_FILES_BYTES_MAX,
-        };
-        if let Some(file) = &self.requirements_file {
-            self.requirements.extend(arguments::requirements(file)?);
-        }
-        let (blobs, blob_contents) = arguments::blobs(&self.blobs)?;
-        let spec = RunSpec {
-            input: self.input.as_deref().map(arguments::input).transpose()?,
-            args: [take(&mut self.of_script), take(&mut self.args)].concat(),
-            files: [
-                arguments::files(&self.files, files_max)?,
-                arguments::folders(&self.folders),
-            ]
-            .concat(),
-            blobs,
-            script: self.script.take(),
-            workdir: self.workdir,
-            stdin: self.stdin.as_deref().map(arguments::stdin).transpose()?,
-            mount_skills: take(&mut self.mount_skills),
-            requirements: take(&mut self.requirements),
-            timeout: self.timeout,
-            callback_url: self.callback_url.take(),
-            ..RunSpec::default()
-        };
-        Ok(RunRequest {
-            blob_contents,
-            ..spec.into()
-        })
     }
 }
 
-struct PreparedRun {
-    request: RunRequest,
-    out: Option<PathBuf>,
-    quiet: bool,
+pub(crate) struct PreparedRun {
+    pub(crate) request: RunRequest,
+    pub(crate) out: Option<PathBuf>,
+    pub(crate) quiet: bool,
 }
 
 impl PreparedRun {
@@ -258,7 +148,7 @@ impl PreparedRun {
         Ok(Exit::Success)
     }
 
-    fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
+    pub(crate) fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
         let Self { request, out, quiet } = self;
         // The result of a script is its output.
         let has_output = request.spec.script.is_none() && request.spec.code.is_none();
@@ -294,7 +184,10 @@ impl PreparedRun {
         if interrupted {
             console.bad("execution cancelled by Ctrl-C or a signal");
         } else if !quiet {
-            result_view::summarize(&envelope, seen, console);
+            match out.is_some() {
+                true => result_view::summarize_saved(&envelope, seen, console),
+                false => result_view::summarize(&envelope, seen, console),
+            }
             if envelope.status == Status::Success
                 && has_output
                 && envelope.output.is_none()

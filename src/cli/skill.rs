@@ -7,16 +7,21 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::api::skills::{Skill, SkillSummary};
+use crate::api::skills::{Push, Skill, SkillSummary};
 use crate::bundle;
 use crate::cli::arguments::Archive;
 use crate::cli::authoring::{self, ExportForm};
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
+use crate::cli::dev::{self, DevArgs};
 use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::moment;
+use crate::cli::package_arguments::PackageArguments;
+use crate::cli::requirements::{self, RequirementsArgs};
+use crate::cli::skill_source::SkillSource;
+use crate::cli::version_bump::{self, Bump, LocalVersion, RaisedVersion};
 use crate::config::Config;
 use crate::error::did_you_mean;
 use crate::limits;
@@ -38,9 +43,8 @@ pub(crate) enum SkillCommand {
         after_help = "Exits with 1 if a push would be rejected.\n\nExample:\n  skillbox skill lint ./my-skill"
     )]
     Lint {
-        /// Folder or zip archive of the skill
-        #[arg(value_name = "DIR|ZIP")]
-        path: PathBuf,
+        #[command(flatten)]
+        source: SkillSource,
     },
     /// Pack a skill folder into a reproducible zip archive
     #[command(after_help = "Example:\n  skillbox skill package ./my-skill --out my-skill.zip")]
@@ -58,9 +62,8 @@ pub(crate) enum SkillCommand {
                       Example:\n  skillbox skill export ./my-skill --strict --out ./published"
     )]
     Export {
-        /// Folder or zip archive of the skill
-        #[arg(value_name = "DIR|ZIP")]
-        path: PathBuf,
+        #[command(flatten)]
+        source: SkillSource,
         /// Apply the Agent Skills specification literally
         #[arg(long)]
         strict: bool,
@@ -69,12 +72,26 @@ pub(crate) enum SkillCommand {
         out: PathBuf,
     },
     /// Publish a skill's folder or zip archive
-    #[command(after_help = "Example:\n  skillbox skill push ./my-skill")]
+    #[command(
+        after_help = "Examples:\n  skillbox skill push ./my-skill\n  skillbox skill push ./my-skill --bump patch\n  skillbox skill push ./my-skill --requirement pypdf\n  skillbox skill push skills.zip --path pdf-tools"
+    )]
     Push {
-        /// Folder or zip archive of the skill
-        #[arg(value_name = "DIR|ZIP")]
-        path: PathBuf,
+        #[command(flatten)]
+        source: SkillSource,
+        /// Raise the version in SKILL.md above every published one first; restored if the push fails
+        #[arg(long, value_name = "PART")]
+        bump: Option<Bump>,
+        #[command(flatten)]
+        packages: PackageArguments,
     },
+    /// Run a skill at every change of its files
+    Dev(Box<DevArgs>),
+    /// List, add or remove packages of a published skill that its files do not declare
+    #[command(
+        after_help = "They are installed for each run of the skill, and later pushes carry them over.\n\n\
+                      Examples:\n  skillbox skill requirements pdf-tools\n  skillbox skill requirements pdf-tools add pypdf 'pandas>=2'\n  skillbox skill requirements pdf-tools remove pandas"
+    )]
+    Requirements(RequirementsArgs),
     /// List skills, or the versions of one
     #[command(
         after_help = "Examples:\n  skillbox skill list\n  skillbox skill list text-summary --format json"
@@ -135,16 +152,17 @@ pub(crate) fn skill(
 ) -> Result<Exit> {
     match command {
         SkillCommand::Init { name, lang } => authoring::init(&name, lang, console),
-        SkillCommand::Lint { path } => authoring::lint(&path, &config()?.limits.maxima, console),
+        SkillCommand::Lint { source } => authoring::lint(&source, &config()?.limits.maxima, console),
         SkillCommand::Package { folder, out } => authoring::package(&folder, out, console),
-        SkillCommand::Export { path, strict, out } => {
+        SkillCommand::Export { source, strict, out } => {
             let form = if strict {
                 ExportForm::Strict
             } else {
                 ExportForm::AsItIs
             };
-            authoring::export(&path, form, &out, console)
+            authoring::export(&source, form, &out, console)
         }
+        SkillCommand::Dev(args) => dev::dev(&args, &config()?, console),
         published => {
             let client = Client::open(&config()?, console)?;
             let result = at(published, &client, console);
@@ -157,7 +175,22 @@ pub(crate) fn skill(
 /// Commands on published skills.
 fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
-        SkillCommand::Push { path } => push(client, &path, console)?,
+        SkillCommand::Push {
+            source,
+            bump,
+            packages,
+        } => {
+            let requirements = packages.read()?;
+            let raised = bump.map(|bump| raise(client, &source, bump)).transpose()?;
+            let pushed = push(client, &source, requirements, console)
+                .map_err(|failure| version_bump::conflict(failure, &source))?;
+            if let Some(raised) = raised {
+                console.say(&raised.description);
+                raised.keep();
+            }
+            requirements::prefetch(client, &pushed, console)?;
+        }
+        SkillCommand::Requirements(args) => requirements::requirements(args, client, console)?,
         SkillCommand::List { name, limit } => {
             let listed = match name {
                 Some(name) => client.versions(&name, limit)?,
@@ -194,6 +227,7 @@ fn at(command: SkillCommand, client: &Client, console: &Console) -> Result<Exit>
             console.success(format!("deleted {name} {version}"));
         }
         SkillCommand::Init { .. }
+        | SkillCommand::Dev(_)
         | SkillCommand::Lint { .. }
         | SkillCommand::Package { .. }
         | SkillCommand::Export { .. } => {
@@ -229,9 +263,29 @@ pub(crate) fn suggest(failure: Failure, client: &Client, name: &SkillName) -> Fa
     }
 }
 
-fn push(client: &Client, path: &Path, console: &Console) -> Result<()> {
-    let Archive { file, name } = Archive::open(path)?;
-    let pushed = client.publish(file, name.as_ref())?;
+fn raise(client: &Client, source: &SkillSource, bump: Bump) -> Result<RaisedVersion> {
+    let local = LocalVersion::read(source)?;
+    let latest = match client.skill(&local.name, &Selector::Latest) {
+        Ok(skill) => Some(skill.summary.version),
+        Err(failure) if failure.is_missing() => None,
+        Err(failure) => return Err(failure),
+    };
+    RaisedVersion::write(source, &local, latest.as_ref(), bump)
+}
+
+fn push(
+    client: &Client,
+    source: &SkillSource,
+    requirements: Vec<String>,
+    console: &Console,
+) -> Result<Skill> {
+    let Archive { file, name } = source.open()?;
+    let push = Push {
+        archive: file,
+        fallback_name: name.map(|name| name.to_string()),
+        requirements: (!requirements.is_empty()).then_some(requirements),
+    };
+    let pushed = client.publish(push).map_err(|failure| source.explain(failure))?;
     let Skill {
         summary,
         warnings,
@@ -256,9 +310,15 @@ fn push(client: &Client, path: &Path, console: &Console) -> Result<()> {
         None => String::new(),
     };
     console.success(format!("{} {}: {done}{selected}", summary.name, summary.version));
-    console.data(Format::Table, &PushedVersion { summary, latest }, |pushed| {
+    let version = PushedVersion {
+        summary,
+        latest,
+        requirements: &pushed.skill.requirements,
+    };
+    console.data(Format::Table, &version, |pushed| {
         summaries(std::slice::from_ref(pushed.summary), console)
-    })
+    })?;
+    Ok(pushed.skill)
 }
 
 /// Output of a push.
@@ -267,6 +327,8 @@ struct PushedVersion<'a> {
     #[serde(flatten)]
     summary: &'a SkillSummary,
     latest: &'a Option<Version>,
+    /// Packages that were added to the version.
+    requirements: &'a [String],
 }
 
 struct Fetched {
@@ -396,6 +458,7 @@ fn details(skill: &Skill) -> Rows {
         ("entrypoint", optional(skill.entrypoint.clone())),
         ("scripts", optional(joined(scripts))),
         ("packages of scripts", optional(joined(packages))),
+        ("added packages", skill.requirements.join(", ")),
         ("image", optional(skill.image.clone())),
         (
             "timeout",

@@ -1,5 +1,6 @@
 //! The use cases: the only place that decides. `api` checks who may call them.
 
+mod added_packages;
 mod admission;
 mod blobs;
 mod cache;
@@ -10,6 +11,7 @@ mod deps;
 mod executions;
 mod failure;
 mod keys;
+mod linked_files;
 mod maintenance;
 mod metrics;
 mod missing_package;
@@ -83,7 +85,7 @@ pub struct EngineState {
     instance: Instance,
     cache: SkillCache,
     /// Installed packages, one folder per package set.
-    packages: SkillCache,
+    packages: deps::PackageFolders,
     builds: Installations,
     blobs_swept: Swept,
     admission: Admission,
@@ -252,7 +254,7 @@ impl Engine {
             instance,
         } = parts;
         let cache = SkillCache::new(settings.cache_dir.clone());
-        let packages = SkillCache::of_packages(settings.deps.folder.clone(), settings.deps.set_bytes);
+        let packages = deps::PackageFolders::new(&settings.deps);
         let admission = Admission::new(AdmissionLimits {
             slots: settings.concurrency,
             slots_per_tenant: settings.tenant_concurrency,

@@ -1,6 +1,7 @@
 //! Mounts other skills into an execution.
 
 use crate::engine::Runs;
+use crate::engine::added_packages::AddedPackages;
 use crate::engine::plan::{self, PlannedRun};
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
@@ -38,8 +39,13 @@ impl Runs<'_> {
     ) -> Result<(), Error> {
         let mut actions = Vec::new();
         for SkillRef { name, selector } in mounts {
-            let job = &mut planned.job;
-            if job.sandbox.skill.as_ref().is_some_and(|own| own.name == *name) {
+            if planned
+                .job
+                .sandbox
+                .skill
+                .as_ref()
+                .is_some_and(|own| own.name == *name)
+            {
                 continue;
             }
             let record =
@@ -51,7 +57,8 @@ impl Runs<'_> {
                         Code::NotFound => Error::new(Code::NotFound, format!("mount_skills: {error}")),
                         _ => error,
                     })?;
-            job.sandbox.mounted.push(SkillFiles {
+            planned.added.extend(AddedPackages::of(&record));
+            planned.job.sandbox.mounted.push(SkillFiles {
                 folder: self.engine.skills().folder(&record).await?,
                 digest: record.digest,
                 name: record.name,

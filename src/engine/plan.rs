@@ -1,5 +1,6 @@
 //! Plans an execution from a skill and a request. Pure: the plan is a plain value.
 
+use crate::engine::added_packages::AddedPackages;
 use crate::engine::cache::Unpacked;
 use crate::engine::run::{RecordedState, Watcher};
 use crate::engine::schemas::Schemas;
@@ -97,6 +98,8 @@ pub(super) struct PlannedRun {
     /// Declared by the skill, not yet granted.
     pub(super) secrets: Vec<SecretName>,
     pub(super) workdir: Workdir,
+    /// Packages that were added to the skill and to mounted skills.
+    pub(super) added: Vec<AddedPackages>,
     /// Packages of the request.
     pub(super) requirements: Vec<String>,
     pub(super) progress: Option<ProgressSender>,
@@ -123,6 +126,7 @@ impl PlannedRun {
             schemas: Schemas::default(),
             secrets: Vec::new(),
             workdir: Workdir::Request,
+            added: Vec::new(),
             requirements: Vec::new(),
             progress: None,
             accepted_at: clock::now(),
@@ -140,6 +144,11 @@ impl PlannedRun {
             self.job.program.env.prefix("PYTHONPATH", sandbox::FOLLOWED);
         }
         self.watcher = watcher;
+    }
+
+    pub(super) fn all_requirements(&self) -> Vec<String> {
+        let added = self.added.iter().flat_map(|added| &added.requirements);
+        added.chain(&self.requirements).cloned().collect()
     }
 
     pub(super) fn id(&self) -> ExecutionId {

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use crate::engine::added_packages::AddedPackages;
 use crate::engine::plan::{self, PlannedRun, Subject, Target};
 use crate::engine::{RunSpec, Runs, UnpublishedArchive, code, secret_guard};
 use crate::error::Error;
@@ -57,13 +58,18 @@ impl Runs<'_> {
             };
             let mut planned = plan::plan(subject, spec, settings)?;
             planned.job.recurs = true;
+            planned.added.extend(AddedPackages::of(&record));
             planned
         } else {
             let code = spec.code.take().unwrap_or_default();
             code::plan(tenant, code, spec, settings)?
         };
         self.mount(tenant, &mut planned, &spec.mount_skills).await?;
-        if !spec.requirements.is_empty() {
+        let adds_python = planned
+            .added
+            .iter()
+            .any(|added| added.language == Language::Python);
+        if adds_python || !spec.requirements.is_empty() {
             self.use_called_language_image(&mut planned, Language::Python)?;
         }
         Ok(planned)

@@ -11,7 +11,7 @@ use crate::blob;
 use crate::bundle::artifacts::ArtifactTar;
 use crate::engine::admission::Slot;
 use crate::engine::blobs::with_blobs;
-use crate::engine::deps::InstallWaiter;
+use crate::engine::deps::{self, InstallWaiter};
 use crate::engine::outcome::{failed, from_report, name_cuts, without_artifacts};
 use crate::engine::plan::PlannedRun;
 use crate::engine::running::Registration;
@@ -94,6 +94,7 @@ impl PlannedRun {
             instance: engine.instance(),
             created_at: self.accepted_at,
             workdir: Some(self.workdir),
+            requirements: Some(self.all_requirements()),
             callback_url: self.callback_url.clone(),
         }
     }
@@ -179,6 +180,9 @@ impl Runs<'_> {
             progress,
         } = request;
         spec.check()?;
+        if !self.engine.settings.deps.requests && !spec.requirements.is_empty() {
+            return Err(deps::packages_forbidden());
+        }
         self.engine.check_storage(tenant, 0).await?;
         let callback_url = self
             .engine
@@ -270,7 +274,9 @@ impl Runs<'_> {
             ..outcome.timings
         };
         let outcome = name_cuts(Outcome { timings, ..outcome }, &new);
-        let outcome = masked(outcome, &planned.job.program.mask).await?;
+        let mut outcome = masked(outcome, &planned.job.program.mask).await?;
+        let transcript = registration.transcript();
+        outcome.logs.arrivals = transcript.arrivals(&outcome.logs, outcome.finished_at);
         self.record(new, outcome).await
     }
 
@@ -384,7 +390,8 @@ impl Runs<'_> {
                 .finish(&new.tenant, new.id, outcome.clone())
                 .await
             {
-                Err(store::Error::Busy) if Instant::now() < give_up => {
+                // Another attempt ends in time.
+                Err(store::Error::Busy) if Instant::now() + limits::STORE_WAIT_MAX < give_up => {
                     tracing::warn!(execution.id = %new.id, "The database is busy; trying again to record execution {}", new.id);
                     tokio::time::sleep(limits::RECORD_RETRY_AFTER).await;
                 }

@@ -237,6 +237,7 @@ fn masked_logs(logs: Logs, mask: &Mask, was_killed: bool) -> Logs {
         stdout_total,
         stderr_total,
         lines_truncated: logs.lines_truncated || lines.len() < count,
+        arrivals: logs.arrivals,
         lines,
     }
 }
@@ -277,6 +278,7 @@ mod tests {
                     ..LogLine::default()
                 }],
                 lines_truncated: false,
+                ..Logs::default()
             },
             results: vec![RichResult {
                 text: Some("'hunter2'".to_owned()),

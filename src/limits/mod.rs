@@ -141,6 +141,8 @@ pub const TRACEBACK_KEPT_BYTES: usize = 60_000;
 pub const LOG_LINES_MAX: usize = 1000;
 /// Bytes of all these lines. A line has at most 4,096 bytes, which a pipe accepts atomically.
 pub const LOG_LINES_BYTES_MAX: u64 = 256 * KIB;
+/// Parts of output and log whose time and order are stored.
+pub const ARRIVALS_MAX: usize = 4096;
 /// Maximum size of an event with program output.
 pub const EVENT_BYTES_MAX: usize = 16 * 1024;
 /// Output within this time is sent as one event.
@@ -318,7 +320,7 @@ pub const BLOB_OBJECTS_COMPARED_MAX: usize = 200_000;
 
 /// Time for retries to record an outcome in a locked database.
 pub const RECORD_MAX: Duration = Duration::from_secs(60);
-/// Pause between these retries; each has waited for [`STORE_LOCK_MAX`].
+/// Pause between these retries; each has waited for [`STORE_WAIT_MAX`] at most.
 pub const RECORD_RETRY_AFTER: Duration = Duration::from_millis(100);
 /// First pause before a queued execution that could not start is retried; doubled each time.
 pub const QUEUED_RETRY_AFTER: Duration = Duration::from_secs(1);
@@ -342,12 +344,25 @@ pub const RETENTION_ROUND_MAX: Duration = Duration::from_secs(10);
 pub const UNPACKING_MAX: usize = 4;
 /// Longer than any execution, including its wait: an unpacked skill used within this time may be in use.
 pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
+/// Interval at which `skill dev` looks for changed files.
+pub const DEV_WATCH_EVERY: Duration = Duration::from_millis(250);
 /// Idle time after which an unpacked skill is evicted; its archive stays.
 pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Age at which a container that was never started is removed.
 pub const CREATED_NEVER_STARTED_MAX: Duration = Duration::from_secs(15 * 60);
 /// Idle time after which a volume container is removed. Until then the engine does not remove its image either.
 pub const VOLUME_CONTAINER_IDLE_MAX: Duration = Duration::from_secs(3600);
+/// Attempts to raise a program's `oom_score_adj` while the kernel starts it.
+pub const OOM_SCORE_ATTEMPTS: u32 = 50;
+pub const OOM_SCORE_RETRY_DELAY: Duration = Duration::from_micros(200);
+/// Skills of an archive that an error names.
+pub const SKILLS_NAMED_MAX: usize = 8;
+/// Folders and files of the host that a native sandbox of root's shows.
+pub const HOST_MOUNTS_MAX: usize = 128;
+/// Overlays of host folders that a native server keeps, over all tenants.
+pub const OVERLAYS_MAX: usize = 256;
+/// After this time a tenant gets a new overlay of a folder, which shows what has changed on the host.
+pub const OVERLAY_AGE_MAX: Duration = Duration::from_secs(300);
 /// Volume containers per engine; the least recently used ones are evicted.
 pub const VOLUME_CONTAINERS_MAX: usize = 256;
 /// Maximum clock difference of servers that share an engine: earlier, no sandbox counts as expired.
@@ -380,8 +395,14 @@ pub const MANIFEST_CACHED_INSTRUCTIONS_BYTES_MAX: usize = 32 * 1024;
 pub const STORE_STATEMENTS: usize = 64;
 /// Maximum wait for a lock of another process on the database.
 pub const STORE_LOCK_MAX: Duration = Duration::from_secs(5);
-/// Maximum wait for a connection of this process.
-pub const STORE_QUEUE_MAX: Duration = Duration::from_secs(10);
+/// Maximum wait of one call for a connection of this process and then for that lock, in all.
+pub const STORE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// Maximum wait for another process that deletes incomplete objects, which takes milliseconds.
+pub const BLOB_LOCK_MAX: Duration = Duration::from_secs(10);
+/// Maximum wait for another process that creates the first key.
+pub const FIRST_KEY_LOCK_MAX: Duration = Duration::from_secs(30);
+/// Pause between two attempts to take a lock of another process.
+pub const LOCK_RETRY_AFTER: Duration = Duration::from_millis(10);
 /// Maximum wait at start for another process that opens or migrates the database.
 pub const STORE_OPEN_MAX: Duration = Duration::from_secs(30);
 /// Time limit of the integrity check at start; a larger database is checked partly.

@@ -12,6 +12,9 @@ pub const CONSTRAINTS_MAX: usize = 1000;
 pub const REQUIREMENT_BYTES_MAX: usize = 4096;
 /// Files that a `requirements.txt` may include, itself counted.
 pub const REQUIREMENTS_FILES_MAX: usize = 16;
+/// Scripts of a skill whose imports are compared with its package lists, and the size of each.
+pub const SCRIPTS_LINTED_MAX: usize = 500;
+pub const SCRIPT_LINTED_BYTES_MAX: u64 = 512 * KIB;
 /// A `requirements.txt` or `package.json`.
 pub const REQUIREMENTS_BYTES_MAX: u64 = 256 * KIB;
 /// A `package-lock.json`.

@@ -4,12 +4,11 @@ use super::cli_shell::{Shell, has_docker};
 use super::terminal::{Screen, TERMINAL, Terminal};
 use super::world::missing;
 
-const GREETS: &str =
-    "import sys\nprint('hello')\nsys.stderr.write('careful\\n')\n{'answer': 6 * 7, 'of': [1, 2]}\n";
+const GREETS: &str = "import sys, time\nprint('hello', flush=True)\ntime.sleep(0.2)\nsys.stderr.write('careful\\n')\n{'answer': 6 * 7, 'of': [1, 2]}\n";
 const FAILS: &str = "print('begun')\nraise ValueError('no such thing')\n";
 
 /// A person with two programs, or `None` without an engine.
-fn person() -> Option<Shell> {
+pub(crate) fn person() -> Option<Shell> {
     if !has_docker() {
         return None;
     }
@@ -21,7 +20,7 @@ fn person() -> Option<Shell> {
 }
 
 /// Compares what a command printed to the recorded screen `name`.
-fn check(name: &str, screen: &Screen) {
+pub(crate) fn check(name: &str, screen: &Screen) {
     let mut text = format!(
         "terminal:\n{}stdout:\n{}stderr:\n{}exit code {}\n",
         screen.terminal, screen.stdout, screen.stderr, screen.code
@@ -46,6 +45,10 @@ fn check(name: &str, screen: &Screen) {
         ("[0-9a-f]{8}-[0-9a-f-]{27}", "[id]"),
         (r"\b[0-9a-f]{8}\b", "[id end]"),
         (r"\bnow\b|\b[0-9]+ s ago", "[ago]"),
+        (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "[moment]"),
+        (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]+Z", "[moment]"),
+        (r"sha256:[0-9a-f]{64}", "[digest]"),
+        (r"Docker [0-9.+a-z]+", "Docker [version]"),
         (r"\b[0-9]+ ms|\b[0-9.]+ s\b", "[time]"),
         (r"\b(native|docker)\b", "[backend]"),
     ] {
@@ -54,7 +57,7 @@ fn check(name: &str, screen: &Screen) {
     settings.bind(|| insta::assert_snapshot!(name, text));
 }
 
-const PLAIN: Terminal = Terminal {
+pub(crate) const PLAIN: Terminal = Terminal {
     columns: 120,
     has_colour: false,
     ..TERMINAL
@@ -94,7 +97,9 @@ fn redirected_stdout_gets_data() {
     let envelope: serde_json::Value = serde_json::from_str(&piped.stdout).unwrap();
     assert_eq!(envelope["output"]["answer"], 42);
     assert_eq!(envelope["logs"]["stdout"], "hello\n");
-    assert_eq!(piped.terminal, "careful\r\n");
+    // On a busy machine a progress indication comes first, and is erased.
+    let printed = piped.terminal.rsplit("\u{1b}[2K").next().unwrap();
+    assert_eq!(printed, "careful\r\n");
     let errors_to_pipe = Terminal {
         has_stderr: false,
         ..TERMINAL
@@ -283,4 +288,30 @@ fn installation_reports_begin_and_end() {
     );
     let again = run();
     assert!(!again.stderr.contains("install"), "{}", again.stderr);
+}
+
+/// `--out` saves the files, so the summary does not suggest it.
+#[test]
+fn run_suggests_saving_files_only_without_out() {
+    let Some(shell) = person() else { return };
+    std::fs::write(
+        shell.folder().join("writes.py"),
+        "open('a.txt', 'w').write('a')\n",
+    )
+    .unwrap();
+    let kept = TERMINAL.run(&shell, &["run", "writes.py"]).terminal;
+    assert!(kept.contains("save with `skillbox exec files "), "{kept}");
+    let saved = TERMINAL
+        .run(&shell, &["run", "writes.py", "--out", "saved"])
+        .terminal;
+    assert!(!saved.contains("save with"), "{saved}");
+    assert!(saved.contains("saved 1 file to saved"), "{saved}");
+}
+
+#[test]
+fn help_groups_commands_and_lists_topics() {
+    let shell = Shell::new();
+    check("help_80", &TERMINAL.run(&shell, &["--help"]));
+    check("help_120_plain", &PLAIN.run(&shell, &["help"]));
+    check("help_topic_80", &TERMINAL.run(&shell, &["help", "packages"]));
 }

@@ -3,7 +3,8 @@
 use super::{CheckResult, DoctorReport};
 use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
-use crate::sandbox::linux::{HostSetup, Native};
+use crate::prove;
+use crate::sandbox::linux::{HostSetup, Native, missing_container_options};
 
 /// Severity of an unavailable native sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,12 @@ pub(super) fn check(
                 CheckResult::warning("native sandbox", why, remedy)
             }
         })?;
+        let options = missing_container_options();
+        if !options.is_empty() {
+            let found = "this container lacks options that native sandboxes need";
+            let remedy = format!("docker run {} …", options.join(" "));
+            report.add(CheckResult::warning("container", found, &remedy))?;
+        }
         return Ok(false);
     }
     report.add(CheckResult::ok(
@@ -41,7 +48,8 @@ pub(super) fn check(
         "a test sandbox was created and every step succeeded",
     ))?;
     for mechanism in mechanisms {
-        let found = format!("{}: {}", mechanism.promise, mechanism.by);
+        let title = prove::title(mechanism.promise).unwrap_or_default();
+        let found = format!("{} {title}: {}", mechanism.promise, mechanism.by);
         report.add(if mechanism.kept {
             CheckResult::ok("promise", found)
         } else {
