@@ -9,7 +9,7 @@ usage() {
     cat <<USAGE
 Usage: ./install.sh [OPTION...]
 
-Builds the static binary with cargo and installs it with completions for bash, zsh and fish.
+Builds the static binary with cargo and installs it with man pages and completions for bash, zsh and fish.
 Downloads nothing except what cargo needs for the build. Run it again to update an installation.
 
 Options:
@@ -32,10 +32,14 @@ die() {
     exit 1
 }
 
-put() { # MODE SOURCE TARGET: replaces the file atomically, also while the old binary runs
+replace() { # MODE SOURCE TARGET: atomically, also while the old binary runs
     install -d "$(dirname "$3")"
     install -m "$1" "$2" "$3.new"
     mv -f "$3.new" "$3"
+}
+
+put() { # MODE SOURCE TARGET
+    replace "$@"
     say "installed $3"
 }
 
@@ -82,10 +86,20 @@ install_all() {
         "$prefix/bin/skillbox" completions "$shell" >"$work/completion"
         put 644 "$work/completion" "$(completion_file "$shell")"
     done
+    "$prefix/bin/skillbox" man-pages "$work/man" >/dev/null
+    local page
+    # A command of an older version may be gone.
+    for page in "$man/skillbox.1" "$man"/skillbox-*.1; do
+        if ! [ -e "$work/man/$(basename "$page")" ]; then remove "$page"; fi
+    done
+    for page in "$work/man"/*.1; do
+        replace 644 "$page" "$man/$(basename "$page")"
+    done
+    say "installed $(find "$work/man" -name '*.1' | wc -l | tr -d ' ') man pages in $man"
     if [ -n "$systemd" ]; then install_unit; fi
     case ":$PATH:" in
         *":$prefix/bin:"*) ;;
-        *) say "note: $prefix/bin is not in your PATH" ;;
+        *) say "note: $prefix/bin is not in your PATH; add it with: export PATH=\"$prefix/bin:\$PATH\"" ;;
     esac
     say "done: $("$prefix/bin/skillbox" version); check this machine with: skillbox doctor"
 }
@@ -108,6 +122,14 @@ uninstall() {
     for shell in bash zsh fish; do
         remove "$(completion_file "$shell")"
     done
+    local page pages=0
+    for page in "$man/skillbox.1" "$man"/skillbox-*.1; do
+        if [ -e "$page" ]; then
+            rm -f "$page"
+            pages=$((pages + 1))
+        fi
+    done
+    if [ $pages -gt 0 ]; then say "removed $pages man pages from $man"; fi
     remove "$prefix/bin/skillbox"
     say "done; data folders and /etc/skillbox are unchanged"
 }
@@ -147,6 +169,8 @@ case $prefix in
     /*) ;;
     *) prefix=$PWD/$prefix ;;
 esac
+
+man=$prefix/share/man/man1
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

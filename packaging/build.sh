@@ -19,6 +19,10 @@ fi
 target=$1 folder=$(mkdir -p "$2" && cd "$2" && pwd)
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+if ! [ -d "$(rustc --print sysroot)/lib/rustlib/$target/lib" ]; then
+    echo "build: this Rust has no standard library for $target: rustup target add $target" >&2
+    exit 1
+fi
 runner=()
 if [ "${target%%-*}" != "$(uname -m | sed s/arm64/aarch64/)" ]; then
     prefix=${target/-unknown/}

@@ -5,12 +5,15 @@ Usage: packaging/sbom.py TARGET
 """
 
 import json
+import pathlib
 import subprocess
 import sys
 
 
 def metadata(target):
+    manifest = pathlib.Path(__file__).resolve().parents[1] / "Cargo.toml"
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
+    command += ["--manifest-path", str(manifest)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=300).stdout)
 
 

@@ -13,13 +13,13 @@ fn source(path: &str) -> PathBuf {
 }
 
 /// A folder of releases and its server. The thread ends with the test process.
-struct Releases {
+pub(crate) struct Releases {
     folder: tempfile::TempDir,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Releases {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("home")).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -33,12 +33,12 @@ impl Releases {
         Self { folder, url }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.folder.path().join(path)
     }
 
     /// A release, which becomes the latest one: the tested binary, under another version.
-    fn publish(&self, version: &str) -> PathBuf {
+    pub(crate) fn publish(&self, version: &str) -> PathBuf {
         let binary = self.path("binary");
         let real = env!("CARGO_BIN_EXE_skillbox");
         let program = format!(
