@@ -4,9 +4,9 @@ use std::process::Command;
 
 use skillbox::limits;
 
-use crate::cli_shell::{Shell, command_output, has_docker};
+use crate::cli_shell::{CommandOutput, Shell, command_output, has_docker};
 
-fn read(name: &str) -> String {
+pub(crate) fn read(name: &str) -> String {
     std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
@@ -29,13 +29,26 @@ fn script(document: &str) -> String {
     script
 }
 
-fn runs(name: &str) {
+/// What a document shows, and what a test uses instead.
+pub(crate) struct Replacement {
+    pub(crate) shown: &'static str,
+    pub(crate) used: String,
+}
+
+pub(crate) fn runs(name: &str) {
+    drop(output_of(name, &[]));
+}
+
+/// Runs the commands of a document; `None` where a program is missing.
+pub(crate) fn output_of(name: &str, replacements: &[Replacement]) -> Option<CommandOutput> {
     if !has_docker() {
-        return;
+        return None;
     }
-    if Command::new("curl").arg("--version").output().is_err() {
-        crate::world::missing("curl", "the documents use it");
-        return;
+    for program in ["curl", "python3"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            crate::world::missing(program, "the documents use it");
+            return None;
+        }
     }
     let shell = Shell::new().with_engine();
     let bin = shell.folder().join("bin");
@@ -48,7 +61,11 @@ fn runs(name: &str) {
         .local_addr()
         .unwrap()
         .port();
-    let script = script(&read(name)).replace("8080", &free.to_string());
+    let mut script = script(&read(name)).replace("8080", &free.to_string());
+    for Replacement { shown, used } in replacements {
+        assert!(script.contains(shown), "{name} lacks {shown}");
+        script = script.replace(shown, used);
+    }
     let template = shell.command(&[]);
     // With its whole group: a server that does not come up must not keep the test waiting for it.
     let mut command = Command::new("timeout");
@@ -77,11 +94,7 @@ fn runs(name: &str) {
         "{name}: {}",
         said.stdout
     );
-}
-
-#[test]
-fn commands_of_readme_run() {
-    runs("README.md");
+    Some(said)
 }
 
 #[test]
@@ -272,7 +285,7 @@ fn documented_configuration_file_is_accepted() {
     let shell = Shell::new();
     std::fs::write(shell.folder().join("config.yaml"), yaml).unwrap();
     let settings = shell.json(&["config", "--config", "config.yaml"]);
-    let set = |row: &&serde_json::Value| row["source"] == "config.yaml";
+    let set = |row: &&serde_json::Value| row["source"].as_str().unwrap().starts_with("config.yaml:");
     let lines = yaml
         .lines()
         .filter(|line| !line.starts_with('#') && !line.ends_with(':'));
@@ -282,7 +295,7 @@ fn documented_configuration_file_is_accepted() {
     );
 }
 
-/// What stands under `Commands:` in the help of each group.
+/// What stands under `Commands:` in the help of each group; the main help has groups before its topics.
 #[test]
 fn cli_document_lists_every_command() {
     let document = read("docs/CLI.md");
@@ -293,8 +306,12 @@ fn cli_document_lists_every_command() {
             .filter(|arg| !arg.is_empty())
             .collect();
         let help = shell.run(&args).stdout;
-        let (_, after) = help.split_once("Commands:\n").unwrap();
-        let (listed, _) = after.split_once("\n\n").unwrap();
+        let (start, end) = match group {
+            "" => ("\nRun:\n", "\nTopics"),
+            _ => ("Commands:\n", "\n\n"),
+        };
+        let (_, after) = help.split_once(start).unwrap();
+        let (listed, _) = after.split_once(end).unwrap();
         let names = listed
             .lines()
             .filter_map(|line| line.strip_prefix("  "))
@@ -316,46 +333,6 @@ fn cli_document_lists_every_command() {
                 "docs/CLI.md lacks {command}"
             );
         }
-    }
-}
-
-#[test]
-fn installer_installs_and_removes_its_files() {
-    let shell = Shell::new();
-    let installer = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("install.sh");
-    let prefix = shell.folder().join("prefix");
-    let install = |args: &[&str]| {
-        let mut command = Command::new("bash");
-        command.arg(&installer).args(args).env_remove("HOME");
-        command_output(command.current_dir(shell.folder()).output().unwrap())
-    };
-    let help = install(&["--help"]);
-    assert_eq!(help.code, 0, "{}", help.stderr);
-    for option in ["--prefix", "--binary", "--systemd", "--uninstall"] {
-        assert!(help.stdout.contains(option), "{}", help.stdout);
-    }
-    assert_eq!(install(&["--nosuch"]).code, 2);
-
-    let here = ["--prefix", "prefix"];
-    let done = install(&[&here[..], &["--binary", env!("CARGO_BIN_EXE_skillbox")]].concat());
-    assert_eq!(done.code, 0, "{}", done.stderr);
-    let installed = [
-        "bin/skillbox",
-        "share/bash-completion/completions/skillbox",
-        "share/zsh/site-functions/_skillbox",
-        "share/fish/vendor_completions.d/skillbox.fish",
-    ];
-    for file in installed {
-        assert!(prefix.join(file).is_file(), "{file}: {}", done.stdout);
-    }
-    let version = Command::new(prefix.join(installed[0]))
-        .arg("version")
-        .output()
-        .unwrap();
-    assert_eq!(command_output(version).code, 0);
-    assert_eq!(install(&[&here[..], &["--uninstall"]].concat()).code, 0);
-    for file in installed {
-        assert!(!prefix.join(file).exists(), "{file}");
     }
 }
 

@@ -10,6 +10,7 @@ const INDEX: &str = "docs/decisions/README.md";
 /// One page.
 const RECORD_LINES_MAX: usize = 60;
 const RECORD_COLUMNS_MAX: usize = 150;
+const README_WORDS_MAX: usize = 900;
 const PARTS: &[&str] = &["Context", "Decision", "Alternatives", "Consequences"];
 
 /// One record's line of the index, or what is wrong with the record.
@@ -90,6 +91,86 @@ fn broken_links(path: &str, text: &str) -> Vec<String> {
         .collect()
 }
 
+/// The anchor of a heading, as code hosts make it.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim_start_matches('#').trim().to_lowercase();
+    kept.chars()
+        .filter(|letter| letter.is_alphanumeric() || ['-', '_', ' '].contains(letter))
+        .map(|letter| if letter == ' ' { '-' } else { letter })
+        .collect()
+}
+
+/// Links to headings that do not exist, in the document itself or another one.
+fn broken_anchors(path: &str, text: &str) -> Vec<String> {
+    let folder = Path::new(path).parent().unwrap_or(Path::new(""));
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let mut found = Vec::new();
+    for target in targets.filter(|target| !target.contains(':')) {
+        let Some((file, wanted)) = target.split_once('#') else {
+            continue;
+        };
+        let linked = match file {
+            "" => Some(text.to_owned()),
+            _ => fs::read_to_string(root().join(folder).join(file)).ok(),
+        };
+        let headings = linked.unwrap_or_default();
+        let mut headings = headings.lines().filter(|line| line.starts_with('#'));
+        if !headings.any(|heading| anchor(heading) == wanted) {
+            found.push(format!("{path}: no such heading: {target}"));
+        }
+    }
+    found
+}
+
+/// Words of a document without code blocks, tables and addresses of links.
+fn prose_words(text: &str) -> usize {
+    let mut is_code = false;
+    let mut count = 0;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            is_code = !is_code;
+        } else if !is_code && !line.starts_with('|') {
+            let visible: String = line
+                .split("](")
+                .enumerate()
+                .map(|(index, part)| match index {
+                    0 => part,
+                    _ => part.split_once(')').map_or("", |(_, rest)| rest),
+                })
+                .collect();
+            count += visible
+                .split_whitespace()
+                .filter(|word| word.contains(char::is_alphanumeric))
+                .count();
+        }
+    }
+    count
+}
+
+/// A reader finds each document from the index.
+#[test]
+fn index_lists_every_document() {
+    let index = fs::read_to_string(root().join("docs/README.md")).unwrap();
+    let listed = |path: &String| index.contains(&format!("]({})", path.trim_start_matches("docs/")));
+    let mut documents: Vec<String> = texts("docs").into_iter().map(|(path, _)| path).collect();
+    documents.retain(|path| path.ends_with(".md") && path != "docs/README.md" && !path.starts_with(RECORDS));
+    assert!(documents.len() > 15, "{documents:?}");
+    documents.retain(|path| !listed(path));
+    assert!(documents.is_empty(), "docs/README.md lacks {documents:?}");
+}
+
+#[test]
+fn readme_is_short() {
+    let count = prose_words(&fs::read_to_string(root().join("README.md")).unwrap());
+    assert!(count > 300, "only {count} words were found");
+    assert!(
+        count <= README_WORDS_MAX,
+        "{count} words, at most {README_WORDS_MAX}"
+    );
+    let text = "# One two\n\n| no | no |\n|---|---|\n```sh\nno\n```\n* three [four](no no) five\n";
+    assert_eq!(prose_words(text), 5);
+}
+
 #[test]
 fn decision_records_match_their_index() {
     let mut records = texts(RECORDS);
@@ -104,7 +185,7 @@ fn links_between_documents_lead_to_files() {
     let top = ["README.md", "SECURITY.md", "CONTRIBUTING.md"];
     let documents = top.into_iter().chain(["docs"]).flat_map(texts);
     let found: Vec<String> = documents
-        .flat_map(|(path, text)| broken_links(&path, &text))
+        .flat_map(|(path, text)| [broken_links(&path, &text), broken_anchors(&path, &text)].concat())
         .collect();
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
@@ -135,6 +216,14 @@ fn each_fault_of_a_record_is_reported() {
         assert!(found.contains(complaint), "{complaint}: {found}");
     }
     assert!(check("", "0007-title.md", right).contains("must list"));
+    let linked = "## A `b` c\n[a](#a-b-c) [b](../SECURITY.md#known-limits) [c](#d) [d](../README.md#nowhere)";
+    assert_eq!(
+        broken_anchors("docs/x.md", linked),
+        [
+            "docs/x.md: no such heading: #d",
+            "docs/x.md: no such heading: ../README.md#nowhere"
+        ]
+    );
     assert_eq!(
         broken_links(
             "docs/x.md",

@@ -110,7 +110,11 @@ const CONSTRUCTORS: &[(&str, &[&str], &str)] = &[
 ];
 
 /// Recorded times come from the first place; those of the second stay in the container engine.
-const CLOCKS: &[&str] = &["src/engine/clock.rs", "src/sandbox/"];
+const CLOCKS: &[&str] = &[
+    "src/engine/clock.rs",
+    "src/execution/transcript/mod.rs",
+    "src/sandbox/",
+];
 
 const LINES_MAX: usize = 500;
 const BANNED_NAMES: &[&str] = &[
