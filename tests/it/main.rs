@@ -8,10 +8,13 @@ mod attempts;
 mod baseline;
 mod canaries;
 mod cli_blobs;
+mod cli_dev;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
+mod cli_push;
 mod cli_remote;
+mod cli_requirements;
 mod cli_run;
 mod cli_scripts;
 mod cli_secrets;
@@ -35,6 +38,8 @@ mod hosts;
 mod http;
 mod images;
 mod index;
+#[cfg(unix)]
+mod install_script;
 mod lifecycle;
 #[cfg(unix)]
 mod lost_engine;
@@ -46,6 +51,8 @@ mod native_degraded;
 mod native_fork;
 #[cfg(target_os = "linux")]
 mod native_host_folders;
+#[cfg(target_os = "linux")]
+mod native_inodes;
 #[cfg(target_os = "linux")]
 mod native_lifecycle;
 #[cfg(target_os = "linux")]
@@ -64,6 +71,8 @@ mod ordinary;
 mod outcomes;
 mod packages;
 #[cfg(unix)]
+mod proxies;
+#[cfg(unix)]
 mod published_front;
 #[cfg(target_os = "linux")]
 mod queue;
@@ -79,12 +88,19 @@ mod sandbox_contract;
 mod sandbox_native;
 mod sandbox_oracles;
 mod sandbox_posture;
+#[cfg(unix)]
+mod scripted_model;
 mod server;
 mod storage_failure;
 #[cfg(unix)]
 mod terminal;
 #[cfg(unix)]
+mod terminal_screens;
 mod terminal_views;
+#[cfg(unix)]
+mod troubleshooting;
+#[cfg(unix)]
+mod tutorials;
 #[cfg(target_os = "linux")]
 mod two_servers;
 #[cfg(target_os = "linux")]
