@@ -47,6 +47,7 @@ const TABLE: &[(&str, &str)] = &[
     ("DELETE /v1/skills/{name}/{version}", "----xoo"),
     ("GET /v1/skills/{name}/{version}", "----ooo"),
     ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
+    ("PUT /v1/skills/{name}/{version}/requirements", "----xoo"),
     ("GET /v1/tools", "----ooo"),
     ("GET /v1/tools/prompt", "----ooo"),
     ("GET /v1/webhooks/deliveries", "----oxo"),
