@@ -166,6 +166,7 @@ pub struct KeyRecord {
 pub struct Caller {
     tenant: Tenant,
     key: KeyId,
+    key_name: String,
     scopes: Scopes,
 }
 
@@ -179,6 +180,7 @@ impl Caller {
         Ok(Self {
             tenant: record.tenant.clone(),
             key: record.id,
+            key_name: record.name.clone(),
             scopes: record.scopes.clone(),
         })
     }
@@ -191,6 +193,16 @@ impl Caller {
     #[must_use]
     pub fn key(&self) -> KeyId {
         self.key
+    }
+
+    #[must_use]
+    pub fn key_name(&self) -> &str {
+        &self.key_name
+    }
+
+    #[must_use]
+    pub fn scopes(&self) -> &Scopes {
+        &self.scopes
     }
 
     #[must_use]
