@@ -8,6 +8,7 @@ use crate::skill::File;
 use crate::skill::document::{Document, SkillMdError};
 use crate::skill::{
     Dialect, Function, InvalidName, Language, Manifest, Origin, Permissions, Resources, SkillName, Version,
+    description::{description, paragraph},
     entrypoint,
     fields::{Field, Fields},
     function, hidden_character, private_files, quantity, title,
@@ -42,10 +43,17 @@ impl Declaration<'_> {
     /// Wrong types and values, a missing entrypoint, YAML beyond its limits. The message names the file, the line,
     /// the field and the remedy.
     pub fn manifest(&self) -> Result<Manifest, SkillMdError> {
-        let document = self.document()?;
+        self.manifest_or_errors()
+            .map_err(|mut errors| errors.swap_remove(0))
+    }
+
+    /// As [`manifest`](Self::manifest), but returns all errors, at least one.
+    pub(super) fn manifest_or_errors(&self) -> Result<Manifest, Vec<SkillMdError>> {
+        let document = self.document().map_err(|error| vec![error])?;
         let body = document.as_ref().map_or("", |document| document.body);
         let front_matter = document.as_ref().map(|document| &*document.front_matter);
-        let mut fields = Fields::read(front_matter, self.skill_toml)?;
+        let mut fields = Fields::read(front_matter, self.skill_toml).map_err(|error| vec![error])?;
+        let mut errors = Errors(std::mem::take(&mut fields.errors));
         if let Some(above) = document.as_ref().and_then(|document| document.passed_over) {
             fields.warn(
                 1,
@@ -53,17 +61,18 @@ impl Declaration<'_> {
             );
         }
         let mut inferred = Vec::new();
-        let name = name(&mut fields, self.fallback_name, &mut inferred)?;
+        let name = errors.keep(name(&mut fields, self.fallback_name, &mut inferred));
         // Even an empty front matter has its first line.
         let missing = if front_matter == Some("") && self.skill_toml.is_none() {
             "the front matter is missing; the folder's name and the first paragraph are used"
         } else {
             "`description` is missing; the first words below the front matter are used"
         };
-        let description = description(&mut fields, body, missing, &mut inferred)?;
-        let timeout = timeout(&mut fields)?;
-        let version = version(&mut fields)?;
-        let run = run(&mut fields, &name, self)?;
+        let description = errors.keep(description(&mut fields, body, missing, &mut inferred));
+        let timeout = errors.keep(timeout(&mut fields)).flatten();
+        let version = errors.keep(version(&mut fields)).flatten();
+        let run = name.as_ref().map(|name| run(&mut fields, name, self));
+        let run = run.and_then(|run| errors.keep(run)).unwrap_or(Runs::NOTHING);
         inferred.extend(run.inferred(&fields));
         let (license, compatibility) = (fields.words("license"), fields.words("compatibility"));
         let allowed_tools = fields.joined("allowed-tools");
@@ -73,6 +82,14 @@ impl Declaration<'_> {
         for key in inferred {
             origins.entry(key.to_owned()).or_insert(Origin::Inferred);
         }
+        let permissions = errors.keep(permissions(&mut fields)).unwrap_or_default();
+        let image = errors.keep(fields.parsed("image", image)).flatten();
+        let resources = errors.keep(resources(&fields)).unwrap_or_default();
+        let [input_schema, output_schema] =
+            ["input_schema", "output_schema"].map(|key| errors.keep(fields.schema(key)).flatten());
+        let (Some(name), Some(description), true) = (name, description, errors.0.is_empty()) else {
+            return Err(errors.0);
+        };
         Ok(Manifest {
             name,
             version,
@@ -85,13 +102,13 @@ impl Declaration<'_> {
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
-            permissions: permissions(&mut fields)?,
+            permissions,
             actions: Vec::new(),
-            image: fields.parsed("image", image)?,
+            image,
             timeout,
-            resources: resources(&fields)?,
-            input_schema: fields.schema("input_schema")?,
-            output_schema: fields.schema("output_schema")?,
+            resources,
+            input_schema,
+            output_schema,
             license,
             compatibility,
             allowed_tools,
@@ -143,6 +160,15 @@ impl Declaration<'_> {
     }
 }
 
+/// Errors so far.
+struct Errors(Vec<SkillMdError>);
+
+impl Errors {
+    fn keep<T>(&mut self, read: Result<T, SkillMdError>) -> Option<T> {
+        read.map_err(|error| self.0.push(error)).ok()
+    }
+}
+
 fn name(
     fields: &mut Fields,
     fallback: Option<&str>,
@@ -178,85 +204,6 @@ fn name(
         let message = format!("`name` is missing and {stands_in} cannot stand in: {InvalidName}");
         SkillMdError::new(None, message)
     })
-}
-
-/// Text for humans and models: visible and limited.
-fn description(
-    fields: &mut Fields,
-    body: &str,
-    missing: &str,
-    inferred: &mut Vec<&'static str>,
-) -> Result<String, SkillMdError> {
-    let declared = fields.words("description").filter(|text| !text.is_empty());
-    let (origin, line) = fields
-        .field("description")
-        .map_or((Origin::Inferred, 1), |field| (field.origin, field.node.line));
-    let mut text = match declared.or_else(|| first_paragraph(body)) {
-        Some(text) => text,
-        None => {
-            let message = "`description` is missing; say what the skill does and when to use it".to_owned();
-            return Err(fields.refuse("description", message));
-        }
-    };
-    if fields
-        .field("description")
-        .is_none_or(|field| field.node.to_text().trim().is_empty())
-    {
-        inferred.push("description");
-        fields.warn(line, missing.to_owned());
-    }
-    if let Some(hidden) = hidden_character(&text) {
-        let hidden = u32::from(hidden);
-        fields.warn_of(
-            origin,
-            line,
-            format!("`description` contains the invisible character U+{hidden:04X}, which is removed"),
-        );
-        text = text
-            .chars()
-            .filter(|c| hidden_character(c.encode_utf8(&mut [0; 4])).is_none())
-            .collect();
-    }
-    let max = limits::DESCRIPTION_CHARS_MAX;
-    if text.chars().count() > max {
-        fields.warn_of(
-            origin,
-            line,
-            format!(
-                "`description` is longer than {max} characters and is truncated; move details below the front matter"
-            ),
-        );
-        text = text.chars().take(max).collect();
-    }
-    if text.contains("<!--") {
-        fields.warn_of(
-            origin,
-            line,
-            "`description` contains an HTML comment, which is invisible to humans but not to models"
-                .to_owned(),
-        );
-    }
-    Ok(text)
-}
-
-/// The first paragraph of the instructions, else the first heading.
-fn first_paragraph(body: &str) -> Option<String> {
-    paragraph(body).or_else(|| {
-        let heading = body.lines().find_map(|line| line.trim().strip_prefix('#'))?;
-        let text = heading.trim_start_matches('#').trim().to_owned();
-        (!text.is_empty()).then_some(text)
-    })
-}
-
-/// The first lines of the instructions that are not a heading.
-fn paragraph(body: &str) -> Option<String> {
-    let lines = body.lines().map(str::trim);
-    let is_text = |line: &&str| !line.is_empty() && !line.starts_with(['#', '`', '<', '|', '-', '!']);
-    let paragraph: Vec<_> = lines
-        .skip_while(|line| !is_text(line))
-        .take_while(is_text)
-        .collect();
-    (!paragraph.is_empty()).then(|| paragraph.join(" "))
 }
 
 /// W-13: warns of text that a model reads and a reviewer does not see.

@@ -48,6 +48,8 @@ pub(super) struct Fields {
     pub(super) metadata: BTreeMap<String, String>,
     /// Warnings about ignored values.
     pub(super) warnings: Vec<Warning>,
+    /// Fields that cannot be read.
+    pub(super) errors: Vec<SkillMdError>,
     ignored: IgnoredKeys,
 }
 
@@ -60,6 +62,10 @@ pub(super) struct Field {
 
 impl Fields {
     /// Reads both files. `skill.toml` has precedence over `metadata`, and that over the top level.
+    ///
+    /// # Errors
+    ///
+    /// A file is no valid YAML or TOML.
     pub(super) fn read(front_matter: Option<&str>, toml: Option<&[u8]>) -> Result<Self, SkillMdError> {
         let mut fields = Self::default();
         let written = front_matter.map(|text| fields.front_matter(text)).transpose()?;
@@ -67,23 +73,20 @@ impl Fields {
         let mut top = Runtime::new();
         for (key, node) in written.unwrap_or_default() {
             if key == "metadata" {
-                fields.take_metadata(node, &mut ours)?;
+                fields.take_metadata(node, &mut ours);
             } else {
-                fields.take(&key, node, Origin::FrontMatter, &mut top)?;
+                fields.take(&key, node, Origin::FrontMatter, &mut top);
             }
         }
         let mut declared = Runtime::new();
         for (key, node) in toml.map(skill_toml::entries).transpose()?.unwrap_or_default() {
-            let taken = match (key.as_str(), &node.value) {
+            match (key.as_str(), &node.value) {
                 ("metadata", yaml::Value::Map(own)) => {
-                    fields
-                        .metadata
-                        .extend(own.iter().map(|(key, node)| (key.clone(), node.to_text())));
-                    Ok(())
+                    let own = own.iter().map(|(key, node)| (key.clone(), node.to_text()));
+                    fields.metadata.extend(own);
                 }
                 _ => fields.take(&key, node, Origin::SkillToml, &mut declared),
-            };
-            taken.map_err(|error| error.in_file(File::SkillToml))?;
+            }
         }
         for told in std::mem::take(&mut fields.ignored).warnings() {
             fields.warn_of(told.origin, told.line, told.message);
@@ -119,47 +122,42 @@ impl Fields {
         Ok(entries)
     }
 
-    fn take_metadata(&mut self, node: yaml::Node, ours: &mut Runtime) -> Result<(), SkillMdError> {
+    fn take_metadata(&mut self, node: yaml::Node, ours: &mut Runtime) {
         let entries = match node.value {
             yaml::Value::Map(entries) => entries,
-            yaml::Value::Null => return Ok(()),
+            yaml::Value::Null => return,
             _ => {
                 let kind = node.kind();
                 self.warn(
                     node.line,
                     format!("`metadata` is ignored: it is {kind}, not a mapping of keys to text"),
                 );
-                return Ok(());
+                return;
             }
         };
         for (key, node) in entries {
             if let Some(key) = key.strip_prefix("skillbox.") {
-                self.take(key, node, Origin::Metadata, ours)?;
+                self.take(key, node, Origin::Metadata, ours);
             } else if let (true, yaml::Value::Map(nested)) = (key == "skillbox", &node.value) {
                 for (key, node) in nested.clone() {
-                    self.take(&key, node, Origin::Metadata, ours)?;
+                    self.take(&key, node, Origin::Metadata, ours);
                 }
             } else {
                 self.metadata.insert(key, node.to_text());
             }
         }
-        Ok(())
     }
 
-    fn take(
-        &mut self,
-        key: &str,
-        node: yaml::Node,
-        origin: Origin,
-        into: &mut Runtime,
-    ) -> Result<(), SkillMdError> {
+    fn take(&mut self, key: &str, node: yaml::Node, origin: Origin, into: &mut Runtime) {
         let line = node.line;
         if let Some((_, wanted)) = GROUPS.into_iter().find(|(group, _)| *group == key) {
-            return match node.value {
-                yaml::Value::Map(nested) => nested.into_iter().try_for_each(|(name, node)| {
-                    self.take(&format!("{key}.{name}"), node, origin, &mut *into)
-                }),
-                yaml::Value::Null => Ok(()),
+            match node.value {
+                yaml::Value::Map(nested) => {
+                    for (name, node) in nested {
+                        self.take(&format!("{key}.{name}"), node, origin, &mut *into);
+                    }
+                }
+                yaml::Value::Null => {}
                 // Other products have fields of that name with other types.
                 _ if foreign::is_other_group(&node, origin) => {
                     let kind = node.kind();
@@ -168,15 +166,17 @@ impl Fields {
                         line,
                         format!("`{key}` is ignored: it is {kind}, not {wanted}"),
                     );
-                    Ok(())
                 }
-                _ => Err(unfit(key, &node, wanted)),
-            };
+                _ => self
+                    .errors
+                    .push(unfit(key, &node, wanted).in_file(file_of(origin))),
+            }
+            return;
         }
         if let (Origin::FrontMatter, Some(wanted)) = (origin, foreign::wanted_instead(key, &node)) {
             let text = quoted(&node.to_text());
             self.warn(line, format!("`{key}` {text} is ignored: it is {wanted}"));
-            return Ok(());
+            return;
         }
         let key = if key == "language" { "lang" } else { key };
         let mut spoken = AGENT_SKILLS_KEYS
@@ -187,11 +187,10 @@ impl Fields {
             .or_else(|| RUNTIME_KEYS.into_iter().find(|known| *known == key));
         let Some(known) = known else {
             self.ignored.add(key, origin, line);
-            return Ok(());
+            return;
         };
-        match into.insert(known, node) {
-            Some(_) => Err(twice(known, line)),
-            None => Ok(()),
+        if into.insert(known, node).is_some() {
+            self.errors.push(twice(known, line).in_file(file_of(origin)));
         }
     }
 
@@ -323,12 +322,16 @@ impl Fields {
     }
 }
 
+fn file_of(origin: Origin) -> File {
+    match origin {
+        Origin::SkillToml => File::SkillToml,
+        Origin::Metadata | Origin::FrontMatter | Origin::Inferred => File::SkillMd,
+    }
+}
+
 impl Field {
     fn file(&self) -> File {
-        match self.origin {
-            Origin::SkillToml => File::SkillToml,
-            Origin::Metadata | Origin::FrontMatter | Origin::Inferred => File::SkillMd,
-        }
+        file_of(self.origin)
     }
 
     fn unfit(&self, key: &str, wanted: &str) -> SkillMdError {

@@ -94,9 +94,13 @@ impl From<InvalidRequirement> for LintFinding {
 
 /// Rules of a push.
 fn ours(declaration: &Declaration<'_>) -> Vec<LintFinding> {
-    let manifest = match declaration.manifest() {
+    let manifest = match declaration.manifest_or_errors() {
         Ok(manifest) => manifest,
-        Err(error) => return vec![LintFinding::of(RuleSet::Skillbox, error)],
+        Err(mut errors) => {
+            errors.sort_by_key(|error| (error.file.as_str(), error.line));
+            let finding = |error| LintFinding::of(RuleSet::Skillbox, error);
+            return errors.into_iter().map(finding).collect();
+        }
     };
     let warning = |line, message| LintFinding {
         rule_set: RuleSet::Skillbox,
@@ -206,6 +210,25 @@ mod tests {
     fn clean_skill_has_no_findings() {
         let clean = "---\nname: a-b\ndescription: Adds.\nmetadata:\n  skillbox.version: 1.0.0\n---\n";
         assert_eq!(messages(clean, "a-b"), [""; 0]);
+    }
+
+    #[test]
+    fn lists_all_errors_at_once() {
+        let wrong = "---\nname: a\ndescription: Adds.\ntimeout: soon\nresources: {memory: 1 cow, cpu: -1}\nimage: '!'\n\
+                     input_schema: 7\nmetadata:\n  skillbox.lang: cobol\n---\n";
+        let errors: Vec<_> = messages(wrong, "a")
+            .into_iter()
+            .filter(|message| message.starts_with("Skillbox"))
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                "Skillbox Some(4) `timeout` `soon`: must be a nu",
+                "Skillbox Some(5) `resources.memory` `1 cow`: mu",
+                "Skillbox Some(7) `input_schema` must be a JSON ",
+                "Skillbox Some(9) `lang` `cobol`: must be `pytho",
+            ]
+        );
     }
 
     #[test]

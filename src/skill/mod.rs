@@ -2,6 +2,7 @@
 
 mod action;
 mod declaration;
+mod description;
 mod document;
 mod entrypoint;
 mod fields;
