@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -12,32 +13,70 @@ use crate::cli::terminal_text;
 use crate::limits;
 
 #[derive(Debug)]
-pub(crate) struct Spinner(Option<(Sender<String>, JoinHandle<()>)>);
+pub(crate) struct Spinner {
+    drawn: Option<(Sender<String>, JoinHandle<()>)>,
+    /// When a line was printed last.
+    printed_at: Mutex<Instant>,
+}
+
+/// What is happening.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// Something begins or ends. Without a spinner it is a line.
+    Step(String),
+    /// How far it has come. Without a spinner it is a line if none was printed for [`LINES_EVERY`].
+    Passing(String),
+}
+
+impl Message {
+    pub(crate) fn into_text(self) -> String {
+        match self {
+            Self::Step(text) | Self::Passing(text) => text,
+        }
+    }
+}
 
 const PATIENCE: Duration = Duration::from_secs(1);
+const LINES_EVERY: Duration = Duration::from_secs(5);
 const TICK: Duration = Duration::from_millis(120);
 
 impl Spinner {
     pub(crate) fn start(text: impl Into<String>) -> Self {
+        let printed_at = Mutex::new(Instant::now());
         if !Console::draws_progress() {
-            return Self(None);
+            return Self {
+                drawn: None,
+                printed_at,
+            };
         }
         let (sender, receiver) = channel();
         let text = text.into();
         let thread = std::thread::spawn(move || show(text, &receiver));
-        Self(Some((sender, thread)))
+        Self {
+            drawn: Some((sender, thread)),
+            printed_at,
+        }
     }
 
-    /// As [`say`](Self::say); without a spinner a line is printed.
-    pub(crate) fn tell(&self, text: String, is_line: bool) {
-        if self.0.is_none() && is_line {
+    /// Shows a message in the spinner; without one, prints it.
+    pub(crate) fn report(&self, message: Message) {
+        if self.drawn.is_some() {
+            return self.say(message.into_text());
+        }
+        let mut printed_at = self.printed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = match message {
+            Message::Step(_) => true,
+            Message::Passing(_) => printed_at.elapsed() >= LINES_EVERY,
+        };
+        if is_due {
+            *printed_at = Instant::now();
+            let text = message.into_text();
             let _ = writeln!(io::stderr().lock(), "{}", terminal_text::line(&text));
         }
-        self.say(text);
     }
 
     pub(crate) fn say(&self, text: String) {
-        if let Some((sender, _)) = &self.0 {
+        if let Some((sender, _)) = &self.drawn {
             let _ = sender.send(text);
         }
     }
@@ -45,7 +84,7 @@ impl Spinner {
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        if let Some((sender, thread)) = self.0.take() {
+        if let Some((sender, thread)) = self.drawn.take() {
             drop(sender);
             let _ = thread.join();
         }
@@ -102,9 +141,9 @@ impl<T: Write> Write for ProgressWriter<T> {
 }
 
 fn show(mut text: String, changes: &Receiver<String>) {
-    let shown_from = std::time::Instant::now() + PATIENCE;
+    let shown_from = Instant::now() + PATIENCE;
     loop {
-        let wait = shown_from.saturating_duration_since(std::time::Instant::now());
+        let wait = shown_from.saturating_duration_since(Instant::now());
         match changes.recv_timeout(wait) {
             Ok(newer) => text = newer,
             Err(RecvTimeoutError::Timeout) => break,

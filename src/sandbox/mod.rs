@@ -133,8 +133,14 @@ pub enum Progress {
         /// Number of packages that were asked for.
         count: usize,
     },
-    /// Bytes that the installation has transferred so far.
-    Downloaded { bytes: u64 },
+    /// What the installation has transferred so far.
+    Downloaded {
+        /// Packages, of those that were asked for; `None` if the installer does not name them.
+        packages: Option<usize>,
+        /// Number of packages that were asked for.
+        count: usize,
+        bytes: u64,
+    },
     Installed {
         /// Size of the installed files.
         bytes: u64,

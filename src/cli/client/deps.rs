@@ -10,7 +10,7 @@ use super::{Client, EmbeddedClient, Listed, RemoteClient};
 use crate::api::List;
 use crate::api::packages::{self, PackageSetInfo, Prefetch};
 use crate::cli::failure::Result;
-use crate::cli::progress::Spinner;
+use crate::cli::progress::{Message, Spinner};
 use crate::ids::Digest;
 use crate::limits;
 use crate::sandbox::Progress;
@@ -51,8 +51,7 @@ impl EmbeddedClient {
         self.call(async {
             let told = async {
                 while let Some(progress) = progress.recv().await {
-                    let (text, is_line) = progress_message(progress);
-                    spinner.tell(text, is_line);
+                    spinner.report(progress_message(progress));
                 }
                 std::future::pending().await
             };
@@ -75,22 +74,52 @@ impl RemoteClient {
     }
 }
 
-/// Human-readable progress, and whether it is worth a line where no spinner is drawn.
-pub(super) fn progress_message(progress: Progress) -> (String, bool) {
+pub(super) fn progress_message(progress: Progress) -> Message {
     let mib = |bytes: u64| bytes.div_ceil(limits::MIB);
     match progress {
-        Progress::Pulling { image, detail } => (format!("pulling {image}: {detail}"), false),
-        Progress::Installing { packages, count: 1 } => (format!("installing {packages}"), true),
+        Progress::Pulling { image, detail } => Message::Passing(format!("pulling {image}: {detail}")),
+        Progress::Installing { packages, count: 1 } => Message::Step(format!("installing {packages}")),
         Progress::Installing { packages, count } => {
-            (format!("installing {count} packages: {packages}"), true)
+            Message::Step(format!("installing {count} packages: {packages}"))
         }
-        Progress::Downloaded { bytes } => (
-            format!("installing packages: {} MiB downloaded", mib(bytes)),
-            false,
-        ),
+        Progress::Downloaded {
+            packages,
+            count,
+            bytes,
+        } => {
+            let packages = packages.map_or_else(String::new, |packages| format!("{packages}/{count}, "));
+            Message::Passing(format!(
+                "installing packages: {packages}{} MiB downloaded",
+                mib(bytes)
+            ))
+        }
         Progress::Installed { bytes, took } => {
             let seconds = took.as_secs_f64();
-            (format!("installed {} MiB in {seconds:.0} s", mib(bytes)), true)
+            Message::Step(format!("installed {} MiB in {seconds:.0} s", mib(bytes)))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn says_how_many_packages_have_arrived() {
+        let arrived = |packages, count| {
+            let bytes = 3 * limits::MIB - 1;
+            let progress = Progress::Downloaded {
+                packages,
+                count,
+                bytes,
+            };
+            progress_message(progress).into_text()
+        };
+        assert_eq!(
+            arrived(Some(9), 14),
+            "installing packages: 9/14, 3 MiB downloaded"
+        );
+        // npm does not name the packages that it fetches.
+        assert_eq!(arrived(None, 2), "installing packages: 3 MiB downloaded");
     }
 }

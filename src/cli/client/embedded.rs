@@ -175,8 +175,11 @@ impl EmbeddedClient {
                     return Ok(RunResult { envelope, interrupted });
                 }
                 Some(progress) = progress.recv() => if let Some(spinner) = &spinner {
-                    let (text, is_line) = progress_message(progress);
-                    spinner.tell(text, is_line && reports == InstallReports::Printed);
+                    let message = progress_message(progress);
+                    match reports {
+                        InstallReports::Printed => spinner.report(message),
+                        InstallReports::Silent => spinner.say(message.into_text()),
+                    }
                 },
                 () = signals.next() => {
                     if interrupted {

@@ -14,6 +14,7 @@ use crate::bundle::artifacts::ArtifactTar;
 use crate::egress::PackageProxy;
 use crate::engine::deps::check::InstallationCheck;
 use crate::engine::deps::requested::RequestedPackages;
+use crate::engine::deps::transfer::{PackageCount, Transfer};
 use crate::engine::deps::{
     InstallWaiter, Installation, PackageSetKey, caller_disconnected, packages_of, pip_file,
 };
@@ -43,6 +44,12 @@ const PYTHON_INSTALLER: &str = include_str!("install.py");
 /// Installs with npm.
 const NODE_INSTALLER: &str = include_str!("install.cjs");
 
+/// Where an installer's packages and lines go.
+struct InstallOutput<'a> {
+    artifacts: &'a mut ArtifactTar,
+    transcript: &'a Transcript,
+}
+
 impl Packages<'_> {
     /// Installs packages for a planned run and stores them. `None` if the skill's own image lacks an interpreter that
     /// the program itself does not need.
@@ -57,8 +64,8 @@ impl Packages<'_> {
             choice,
             waiting,
         } = installation;
+        let names = wanted.names();
         if let Some(progress) = waiting.progress {
-            let names = wanted.names();
             let (packages, count) = (names.join(", "), names.len());
             let _ = progress.try_send(Progress::Installing { packages, count });
         }
@@ -75,9 +82,22 @@ impl Packages<'_> {
         // Dropping it closes every tunnel.
         let mut gate = JoinSet::new();
         gate.spawn(proxy.clone().serve(tunnels));
+        let transcript = Transcript::default();
+        let transfer = Transfer {
+            proxy: &proxy,
+            printed: &transcript,
+            packages: PackageCount::of(wanted.language(), &names),
+        };
         // Boxed: it holds the future of a whole run.
-        let install = Box::pin(self.install(&job, choice, &mut artifacts, waiting));
-        let report = with_progress(install, &proxy, waiting).await?;
+        let output = InstallOutput {
+            artifacts: &mut artifacts,
+            transcript: &transcript,
+        };
+        let install = Box::pin(self.install(&job, choice, output, waiting));
+        let report = match waiting.progress {
+            Some(progress) => transfer.report_while(install, progress).await?,
+            None => install.await?,
+        };
         drop(gate);
         // A skill's own image may lack the interpreter of the other language.
         let may_lack = plan.job.sandbox.image_of == ImageOf::Skill && plan.language != wanted.language();
@@ -109,7 +129,7 @@ impl Packages<'_> {
         self,
         job: &Job,
         choice: &BackendChoice,
-        artifacts: &mut ArtifactTar,
+        output: InstallOutput<'_>,
         waiting: InstallWaiter<'_>,
     ) -> Result<Report, Error> {
         let cancel = self.engine.running.stopping();
@@ -118,11 +138,11 @@ impl Packages<'_> {
         // An installer returns no blobs.
         let mut blobs = ArtifactTar::create_in(&self.engine.settings.tmp_dir);
         let context = RunContext {
-            artifacts,
+            artifacts: output.artifacts,
             blobs: &mut blobs,
             cancel: cancel.clone(),
             start,
-            transcript: &Transcript::default(),
+            transcript: output.transcript,
         };
         let running = self.engine.sandbox.run(choice, job, context);
         tokio::pin!(running);
@@ -283,27 +303,6 @@ async fn authorities(path: &Path) -> io::Result<String> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(text)
-}
-
-/// Reports once a second how much was downloaded.
-async fn with_progress<T>(
-    mut install: impl Future<Output = T> + Unpin,
-    proxy: &PackageProxy,
-    waiting: InstallWaiter<'_>,
-) -> T {
-    let Some(progress) = waiting.progress else {
-        return install.await;
-    };
-    let mut every = tokio::time::interval(limits::INSTALL_PROGRESS_EVERY);
-    loop {
-        tokio::select! {
-            installed = &mut install => return installed,
-            _ = every.tick() => {
-                let bytes = proxy.bytes();
-                let _ = progress.try_send(Progress::Downloaded { bytes });
-            }
-        }
-    }
 }
 
 #[cfg(test)]

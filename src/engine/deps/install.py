@@ -107,9 +107,9 @@ def main():
         except OSError as error:
             raise SystemExit("pip cannot be fetched from the index: %s" % error)
     done = subprocess.run([
-        sys.executable, *pip, "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir",
+        sys.executable, "-u", *pip, "--isolated", "--no-input", "--disable-pip-version-check", "--no-cache-dir",
         "--proxy", job["proxy"], "--cert", CA, "--retries", "2", "--timeout", "30",
-        "install", "--quiet", "--progress-bar", "off", "--no-warn-script-location", "--no-compile",
+        "install", "--progress-bar", "off", "--no-warn-script-location", "--no-compile",
         "--only-binary", ":all:", "--index-url", job["index"], "--target", OUT,
         *(["--pre"] if job["prereleases"] else []), "-c", "/workspace/constraints.txt", "-r", "/workspace/requirements.txt",
     ])

@@ -9,6 +9,7 @@ mod pip_file;
 mod requested;
 mod settings;
 mod storage;
+mod transfer;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
