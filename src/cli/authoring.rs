@@ -9,6 +9,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::skill::keep;
 use crate::cli::skill_source::SkillSource;
+use crate::cli::syntax::syntax_errors;
 use crate::execution::{ExecutionLimits, Maxima};
 use crate::skill::{self as domain, File, Language, LintFinding, Manifest, RuleSet, Severity, SkillName};
 
@@ -49,6 +50,7 @@ pub(crate) fn lint(source: &SkillSource, maxima: &Maxima, console: &Console) -> 
     let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
     let undeclared = bundle::undeclared_imports(checked.folder.path(), &checked.listing)?;
     findings.extend(refused.into_iter().chain(undeclared).map(LintFinding::from));
+    findings.extend(syntax_errors(checked.folder.path(), &checked.listing));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],

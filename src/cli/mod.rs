@@ -34,6 +34,7 @@ mod secret;
 mod show_config;
 mod skill;
 mod skill_source;
+mod syntax;
 mod table;
 mod terminal_text;
 mod tools;

@@ -346,6 +346,14 @@ pub const UNPACKING_MAX: usize = 4;
 pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
 /// Interval at which `skill dev` looks for changed files.
 pub const DEV_WATCH_EVERY: Duration = Duration::from_millis(250);
+/// Scripts of one language that `skill lint` parses.
+pub const LINTED_SCRIPTS_MAX: usize = 64;
+/// Size of a script that `skill lint` parses.
+pub const LINTED_SCRIPT_BYTES_MAX: u64 = MIB;
+/// Time of an interpreter that parses scripts for `skill lint`.
+pub const LINTER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Messages of an interpreter that `skill lint` reads.
+pub const LINTER_OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 /// Idle time after which an unpacked skill is evicted; its archive stays.
 pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Age at which a container that was never started is removed.

@@ -77,6 +77,51 @@ fn lint_fails_if_push_would_be_rejected() {
     assert_eq!(said.code, 3, "{}", said.stderr);
 }
 
+#[test]
+fn lint_warns_of_syntax_errors() {
+    let shell = Shell::new();
+    shell.skill(
+        "typo",
+        "version: 1.0.0\n",
+        "scripts/main.py",
+        "import os\ndef main(:\n    pass\n",
+    );
+    let write =
+        |path: &str, text: &str| std::fs::write(shell.folder().join("typo").join(path), text).unwrap();
+    // Parsed, never run.
+    write("scripts/writes.py", "open('ran', 'w')\n");
+    write("scripts/open.sh", "if true; then\n  touch ran\n");
+    write("scripts/twice.mjs", "import 'node:fs';\nlet let = 1;\n");
+    let found = shell.json(&["skill", "lint", "typo"]);
+    let found: Vec<_> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|finding| finding["message"].as_str().unwrap().starts_with("syntax error: "))
+        .map(|finding| {
+            (
+                finding["file"].as_str().unwrap(),
+                finding["line"].as_u64(),
+                finding["severity"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("scripts/main.py", Some(2), "warning"),
+            ("scripts/twice.mjs", Some(2), "warning"),
+            ("scripts/open.sh", Some(3), "warning"),
+        ]
+    );
+    let pushed = shell.run(&["skill", "push", "typo"]);
+    assert_eq!(
+        pushed.code, 0,
+        "another interpreter may accept it: {}",
+        pushed.stderr
+    );
+}
+
 /// Z-27: the author is warned before the first run.
 #[test]
 fn lint_and_push_warn_about_foreign_package_sources() {
