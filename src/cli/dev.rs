@@ -50,7 +50,7 @@ pub(crate) fn dev(args: &DevArgs, config: &Config, console: &Console) -> Result<
         match run_once(args, &client, console) {
             Ok(Exit::Interrupted) => break,
             Ok(_) => {}
-            Err(failure) => console.bad(failure),
+            Err(failure) => console.bad(failure.with_flags()),
         }
         console.say(format!("watching {}; Ctrl-C ends", folder.display()));
         let Some(now) = pause.until_changed(&seen, || Watched::read(&folder, &args.options)) else {
@@ -75,7 +75,7 @@ fn run_once(args: &DevArgs, client: &Client, console: &Console) -> Result<Exit> 
         out: args.options.out.clone(),
         quiet: args.options.quiet,
     };
-    prepared.run_to_end(client, console).map_err(Failure::with_flags)
+    prepared.run_to_end(client, console)
 }
 
 /// What a run depends on. Files that cannot be read now are absent, and appear later.

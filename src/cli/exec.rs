@@ -46,8 +46,8 @@ pub(crate) enum ExecCommand {
     /// Print the program's output: standard output to standard output, standard error and log to standard error
     #[command(after_help = "\
 Examples:
-  skillbox exec logs 019a0000-0000-7000-8000-000000000000 2> errors.txt
-  skillbox exec logs -f 019a0000-0000-7000-8000-000000000000
+  skillbox exec logs 5e1f09ab 2> errors.txt
+  skillbox exec logs -f
   skillbox exec logs --timestamps --stream stderr")]
     Logs(LogsArguments),
     /// Watch state, output and log of an execution until it ends; the exit code is that of `run`
@@ -55,16 +55,14 @@ Examples:
 Its standard output goes to standard output; with --format that is where the result goes, as of `run`.
 
 Examples:
-  skillbox exec watch 019a0000-0000-7000-8000-000000000000
-  skillbox exec watch 019a0000-0000-7000-8000-000000000000 --format json | jq .output")]
+  skillbox exec watch
+  skillbox exec watch 5e1f09ab --format json | jq .output")]
     Watch {
         /// ID of the execution, or its first or last digits; by default the newest
         id: Option<IdArgument<ExecutionId>>,
     },
     /// Wait until an execution ends, show it, and exit as `run` would
-    #[command(
-        after_help = "Example:\n  skillbox exec wait 019a0000-0000-7000-8000-000000000000 --timeout 5m | jq .output"
-    )]
+    #[command(after_help = "Example:\n  skillbox exec wait 5e1f09ab --timeout 5m | jq .output")]
     Wait {
         /// ID of the execution, or its first or last digits; by default the newest
         id: Option<IdArgument<ExecutionId>>,
@@ -73,9 +71,7 @@ Examples:
         timeout: Option<Duration>,
     },
     /// List file artifacts, or save them
-    #[command(
-        after_help = "Example:\n  skillbox exec files 019a0000-0000-7000-8000-000000000000 --out reports report.md"
-    )]
+    #[command(after_help = "Example:\n  skillbox exec files 5e1f09ab --out reports report.md")]
     Files {
         /// ID of the execution, or its first or last digits; by default the newest
         id: Option<IdArgument<ExecutionId>>,
@@ -87,13 +83,13 @@ Examples:
         paths: Vec<String>,
     },
     /// Cancel an execution
-    #[command(after_help = "Example:\n  skillbox exec cancel 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Example:\n  skillbox exec cancel 5e1f09ab")]
     Cancel {
         /// ID of the execution, or its first or last digits
         id: IdArgument<ExecutionId>,
     },
     /// Delete ended executions with their output, logs and files
-    #[command(after_help = "Example:\n  skillbox exec delete 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Example:\n  skillbox exec delete 5e1f09ab")]
     Delete {
         /// IDs of the executions, or their first or last digits
         #[arg(required = true, value_name = "ID")]
@@ -198,22 +194,27 @@ pub(super) fn find(
     client: &Client,
     console: &Console,
 ) -> Result<ExecutionId> {
-    let newest = |rows: usize| -> Result<Vec<ExecutionId>> {
-        let filter = ExecutionListFilter {
-            rows,
-            ..ExecutionListFilter::default()
-        };
-        let listed = client.executions(&filter)?;
-        Ok(listed.items.iter().map(|item| item.execution_id).collect())
-    };
     if let Some(id) = id {
-        return id.find("execution", || newest(limits::ID_SEARCH_ROWS));
+        return find_by_id(id, client);
     }
-    let id = newest(1)?
+    let id = newest(client, 1)?
         .pop()
         .ok_or_else(|| Failure::refused("no execution exists").hint("start one with `skillbox run`"))?;
     console.say(format!("newest execution: {id}"));
     Ok(id)
+}
+
+pub(super) fn find_by_id(id: IdArgument<ExecutionId>, client: &Client) -> Result<ExecutionId> {
+    id.find("execution", || newest(client, limits::ID_SEARCH_ROWS))
+}
+
+fn newest(client: &Client, rows: usize) -> Result<Vec<ExecutionId>> {
+    let filter = ExecutionListFilter {
+        rows,
+        ..ExecutionListFilter::default()
+    };
+    let listed = client.executions(&filter)?;
+    Ok(listed.items.iter().map(|item| item.execution_id).collect())
 }
 
 /// Lists the files, or saves them in a folder.

@@ -75,13 +75,21 @@ impl Failure {
 }
 
 /// Members of a request by the flag that sets them.
-const FLAGS: [(&str, &str); 7] = [
+const FLAGS: [(&str, &str); 15] = [
+    ("args", "arguments after `--`"),
+    ("blobs", "--blob"),
+    ("callback_url", "--callback-url"),
+    ("code", "--code"),
+    ("expires_at", "--expires"),
     ("files", "--file"),
     ("input", "--input"),
+    ("language", "--lang"),
     ("mount_skills", "--mount"),
     ("requirements", "--requirement"),
     ("script", "--script"),
     ("stdin", "--stdin"),
+    ("timeout", "--timeout"),
+    ("ttl", "--ttl"),
     ("workdir", "--workdir"),
 ];
 
@@ -101,8 +109,10 @@ impl Failure {
         let Some((member, rest)) = self.message.split_once(": ") else {
             return self;
         };
-        let name = member.split('[').next().unwrap_or(member);
-        if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
+        let (name, index) = member.split_once('[').unwrap_or((member, ""));
+        if let ("args", Ok(index)) = (name, index.trim_end_matches(']').parse::<usize>()) {
+            self.message = format!("argument {} after `--`: {rest}", index + 1);
+        } else if let Some((_, flag)) = FLAGS.iter().find(|(known, _)| *known == name) {
             self.message = format!("{flag}: {rest}");
         }
         self
@@ -177,6 +187,18 @@ mod tests {
             (
                 "mount_skills: skill `x` not found",
                 "--mount: skill `x` not found",
+            ),
+            (
+                "args[2]: contains a NUL character",
+                "argument 3 after `--`: contains a NUL character",
+            ),
+            (
+                "args: 2000 arguments, the limit is 1000",
+                "arguments after `--`: 2000 arguments, the limit is 1000",
+            ),
+            (
+                "timeout: must be at least 0.1 seconds",
+                "--timeout: must be at least 0.1 seconds",
             ),
             ("the input does not fit: /a", "the input does not fit: /a"),
         ] {

@@ -53,13 +53,13 @@ pub(crate) enum KeyManagement {
         limit: usize,
     },
     /// Revoke a key permanently, with immediate effect
-    #[command(after_help = "Example:\n  skillbox key revoke 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Example:\n  skillbox key revoke 5e1f09ab")]
     Revoke {
         /// ID of the key, as shown by `key list`, or its first or last digits
         id: IdArgument<KeyId>,
     },
     /// Replace a key by a new one with the same name, scopes and expiry; the old key stops working immediately
-    #[command(after_help = "Example:\n  skillbox key rotate 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Example:\n  skillbox key rotate 5e1f09ab")]
     Rotate {
         /// ID of the key, as shown by `key list`, or its first or last digits
         id: IdArgument<KeyId>,

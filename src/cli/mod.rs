@@ -219,6 +219,7 @@ pub fn main() -> ExitCode {
     match dispatch(cli, &console) {
         Ok(exit) => exit.into(),
         Err(failure) => {
+            let failure = failure.with_flags();
             console.bad(&failure);
             failure.exit().into()
         }

@@ -112,7 +112,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         prepared.run_to_end(&client, console)
     };
     client.close();
-    result.map_err(Failure::with_flags)
+    result
 }
 
 impl RunArgs {

@@ -5,7 +5,7 @@ use clap::Subcommand;
 use crate::api::webhooks::{DeliveryInfo, SigningSecretInfo};
 use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
-use crate::cli::exec::rows;
+use crate::cli::exec::{self, rows};
 use crate::cli::exit::Exit;
 use crate::cli::failure::Result;
 use crate::cli::id_argument::IdArgument;
@@ -25,14 +25,16 @@ pub(crate) enum WebhookCommand {
     #[command(after_help = "Example:\n  skillbox webhook deliveries --limit 20")]
     Deliveries {
         /// Only the delivery of this execution
+        ///
+        /// Its id, or the first or last digits of it
         #[arg(value_name = "EXECUTION")]
-        execution: Option<ExecutionId>,
+        execution: Option<IdArgument<ExecutionId>>,
         /// Maximum number of rows
         #[arg(long, default_value_t = limits::PAGE_ROWS as usize, value_parser = rows)]
         limit: usize,
     },
     /// Send a webhook again; needs a server
-    #[command(after_help = "Example:\n  skillbox webhook redeliver 019a0000-0000-7000-8000-000000000000")]
+    #[command(after_help = "Example:\n  skillbox webhook redeliver 5e1f09ab")]
     Redeliver {
         /// ID of the delivery, as shown by `webhook deliveries`, or its first or last digits
         id: IdArgument<DeliveryId>,
@@ -53,6 +55,7 @@ pub(crate) fn webhook(command: WebhookCommand, client: &Client, console: &Consol
             }
         }
         WebhookCommand::Deliveries { execution, limit } => {
+            let execution = execution.map(|id| exec::find_by_id(id, client)).transpose()?;
             let listed = client.deliveries(execution, limit)?;
             console.data(Format::Table, &listed.items, |items| Rows {
                 heading: &[

@@ -372,7 +372,7 @@ fn key(tenant: &Tenant, object: BlobObject) -> blob::Key {
 
 fn over_quota(quota: BlobQuota) -> Error {
     let message = format!(
-        "blobs: a tenant may store {} bytes (blobs.quota) in {} blobs; delete some, or wait until they expire",
+        "a tenant may store {} bytes (blobs.quota) in {} blobs; delete some, or wait until they expire",
         quota.bytes, quota.count
     );
     Error::new(Code::StorageFull, message)

@@ -84,3 +84,17 @@ pub(super) fn storage_full() -> Error {
         "the server has no disk space or open files left; delete executions (`skillbox exec prune`) or skills, or shorten retention",
     )
 }
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lack_of_space_or_open_files_is_storage_full() {
+        use rustix::io::Errno;
+        for errno in [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE] {
+            assert_eq!(of_io(errno.into()).code(), Code::StorageFull, "{errno}");
+        }
+        assert_eq!(of_io(Errno::IO.into()).code(), Code::Internal);
+    }
+}

@@ -48,6 +48,6 @@ fn manages_webhooks_on_server() {
     std::fs::write(shell.folder().join("x.py"), "1").unwrap();
     let refused = asked_to_tell(&shell, "https://10.0.0.1/");
     assert_eq!(refused.code, 3, "{}", refused.stderr);
-    assert!(refused.stderr.contains("callback_url"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--callback-url: "), "{}", refused.stderr);
     assert!(!server.log().contains("whsec_"));
 }

@@ -43,7 +43,7 @@ async fn rejects_request_with_forbidden_webhook_url() {
         let refused = try_run(&world, url).await.unwrap_err();
         assert_eq!(refused.code(), Code::Invalid, "{url}");
         assert!(
-            refused.to_string().starts_with("callback_url "),
+            refused.to_string().starts_with("callback_url: "),
             "{url}: {refused}"
         );
     }

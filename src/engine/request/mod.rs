@@ -173,7 +173,7 @@ impl RunSpec {
             && input.as_str().len() as u64 > limits::INPUT_BYTES_MAX
         {
             let message = format!(
-                "input has {} bytes, the limit is {}",
+                "input: {} bytes, the limit is {}; send large data as files or blobs",
                 input.as_str().len(),
                 limits::INPUT_BYTES_MAX
             );
@@ -183,14 +183,14 @@ impl RunSpec {
             && stdin.len() as u64 > limits::INPUT_BYTES_MAX
         {
             let (bytes, max) = (stdin.len(), limits::INPUT_BYTES_MAX);
-            let message = format!("stdin has {bytes} bytes, the limit is {max}; use files");
+            let message = format!("stdin: {bytes} bytes, the limit is {max}; use files");
             return Err(Error::new(Code::TooLarge, message));
         }
         if let Some(code) = &self.code
             && code.len() > limits::CODE_BYTES_MAX
         {
             let (bytes, max) = (code.len(), limits::CODE_BYTES_MAX);
-            let message = format!("code has {bytes} bytes, the limit is {max}; put data into input or files");
+            let message = format!("code: {bytes} bytes, the limit is {max}; put data into input or files");
             return Err(Error::new(Code::TooLarge, message));
         }
         check_args(&self.args)?;
@@ -198,7 +198,7 @@ impl RunSpec {
         check_files(&self.files)?;
         match self.timeout {
             Some(timeout) if timeout < limits::TIMEOUT_MIN => Err(Error::invalid(format!(
-                "timeout must be at least {} seconds",
+                "timeout: must be at least {} seconds",
                 limits::TIMEOUT_MIN.as_secs_f64()
             ))),
             Some(_) | None => Ok(()),
@@ -227,14 +227,14 @@ fn check_args(args: &[String]) -> Result<(), Error> {
     for (index, arg) in args.iter().enumerate() {
         if arg.contains('\0') {
             return Err(Error::invalid(format!(
-                "args[{index}] contains a NUL character, which no program can be given"
+                "args[{index}]: contains a NUL character, which no program can be given"
             )));
         }
         if arg.len() > limits::ARG_BYTES_MAX {
             return Err(Error::new(
                 Code::TooLarge,
                 format!(
-                    "args[{index}] has more than {} bytes; use input",
+                    "args[{index}]: more than {} bytes; use input",
                     limits::ARG_BYTES_MAX
                 ),
             ));

@@ -103,7 +103,7 @@ impl Webhooks<'_> {
     /// Parses and checks a callback URL, without resolving its host.
     pub(super) fn parse_callback(self, text: Option<&str>) -> Result<Option<CallbackUrl>, Error> {
         let Some(text) = text else { return Ok(None) };
-        let invalid = |why: String| Error::invalid(format!("callback_url {why}"));
+        let invalid = |why: String| Error::invalid(format!("callback_url: {why}"));
         let url: CallbackUrl = text
             .parse()
             .map_err(|error: InvalidCallback| invalid(error.to_string()))?;

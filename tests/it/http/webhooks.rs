@@ -61,7 +61,7 @@ async fn rejects_forbidden_webhook_url_by_name() {
         let refused = server.ask(Call::post("/v1/executions").json(&body)).await;
         assert_eq!(refused.refusal(), (400, "invalid".to_owned()), "{url}");
         let detail = refused.json()["detail"].as_str().unwrap().to_owned();
-        assert!(detail.starts_with("callback_url"), "{detail}");
+        assert!(detail.starts_with("callback_url: "), "{detail}");
     }
     assert_eq!(
         server.ask(Call::get("/v1/executions")).await.json()["items"],
