@@ -63,9 +63,14 @@ impl Releases {
     }
 
     fn get(&self, args: &[&str]) -> CommandOutput {
-        let mut command = Command::new("sh");
+        self.get_on("/usr/bin:/bin", args)
+    }
+
+    /// With the programs of these folders.
+    fn get_on(&self, path: &str, args: &[&str]) -> CommandOutput {
+        let mut command = Command::new("/bin/sh");
         command.arg(source("get.sh")).args(args);
-        command.env_clear().env("PATH", "/usr/bin:/bin");
+        command.env_clear().env("PATH", path);
         command
             .env("HOME", self.path("home"))
             .env("SKILLBOX_RELEASES_URL", &self.url);
@@ -161,6 +166,37 @@ fn get_script_installs_upgrades_and_names_what_it_installed() {
     for file in installed {
         assert!(!releases.path("prefix").join(file).exists(), "{file}");
     }
+}
+
+/// Where curl is missing.
+#[test]
+fn get_script_downloads_with_wget() {
+    let has_wget = Command::new("wget").arg("--version").output().is_ok();
+    if !has_programs() || !has_wget {
+        return;
+    }
+    let releases = Releases::open();
+    releases.publish("0.1.0");
+    let without_curl = releases.path("programs");
+    std::fs::create_dir(&without_curl).unwrap();
+    for folder in ["/bin", "/usr/bin"] {
+        for program in std::fs::read_dir(folder).unwrap() {
+            let program = program.unwrap();
+            if program.file_name() != "curl" {
+                drop(std::os::unix::fs::symlink(
+                    program.path(),
+                    without_curl.join(program.file_name()),
+                ));
+            }
+        }
+    }
+    let path = without_curl.to_str().unwrap();
+    let done = releases.get_on(path, &["--dir", "bin"]);
+    assert_eq!(done.code, 0, "{}", done.stderr);
+    assert_eq!(releases.installed_version("bin"), "skillbox 0.1.0\n");
+    let absent = releases.get_on(path, &["--dir", "bin", "--version", "9.9.9"]);
+    assert_eq!(absent.code, 1, "{}", absent.stdout);
+    assert_eq!(releases.installed_version("bin"), "skillbox 0.1.0\n");
 }
 
 #[test]

@@ -44,6 +44,49 @@ fn mistakes_of_a_run_name_their_remedy() {
     }
 }
 
+/// B.6, B.3: what is too large, and parts of ids that no execution has.
+#[test]
+fn wrong_arguments_name_their_limit_and_remedy() {
+    let Some(shell) = person() else { return };
+    let large = fs::File::create(shell.folder().join("large.bin")).unwrap();
+    large.set_len(300 << 20).unwrap();
+    check_everywhere(
+        "file_too_large",
+        &shell,
+        &["run", "greets.py", "--file", "large.bin"],
+    );
+    check_everywhere(
+        "timeout_too_short",
+        &shell,
+        &["run", "greets.py", "--timeout", "1ms"],
+    );
+    check_everywhere("id_of_none", &shell, &["exec", "show", "dddddddddd"]);
+    let mistyped = Shell::new().with("SKILLBOX_IMAGE_PYTHN", "python:3.12-slim");
+    check_everywhere("variable_unknown", &mistyped, &["skill", "list"]);
+}
+
+/// B.5, B.4: all errors at once; and what a push accepts, though a program may fail.
+#[test]
+fn lint_shows_errors_and_warnings() {
+    let Some(shell) = person() else { return };
+    let wrong = "timeout: soon\nresources: {memory: 1 cow}\nimage: '!'\nmetadata:\n  skillbox.lang: cobol\n";
+    shell.skill("wrong", wrong, "scripts/main.py", "print(1)\n");
+    check_everywhere("lint_errors", &shell, &["skill", "lint", "wrong"]);
+    let doubtful = "lang: bash\nresources: {memory: 8Gi}\nmetadata:\n  skillbox.version: 1.0.0\n";
+    shell.skill(
+        "doubtful",
+        doubtful,
+        "scripts/main.sh",
+        "if true; then\n  echo 1\n",
+    );
+    fs::write(
+        shell.folder().join("doubtful/scripts/table.py"),
+        "import pandas\n",
+    )
+    .unwrap();
+    check_everywhere("lint_warnings", &shell, &["skill", "lint", "doubtful"]);
+}
+
 /// B.7, C.5: versions and packages of published skills.
 #[test]
 fn publishing_shows_versions_and_packages() {

@@ -50,6 +50,8 @@ pub(crate) fn check(name: &str, screen: &Screen) {
         (r"sha256:[0-9a-f]{64}", "[digest]"),
         (r"Docker [0-9.+a-z]+", "Docker [version]"),
         (r"\b[0-9]+ ms|\b[0-9.]+ s\b", "[time]"),
+        // The width of a column depends on the time.
+        (r"\[time\] {2,}", "[time]  "),
         (r"\b(native|docker)\b", "[backend]"),
     ] {
         settings.add_filter(pattern, name);
@@ -78,6 +80,15 @@ fn run_shows_output_then_result_then_summary() {
     check(
         "run_failed",
         &TERMINAL.run(&shell, &["run", "--code", "fails.py"]),
+    );
+    check(
+        "run_failed_plain",
+        &PLAIN.run(&shell, &["run", "--code", "fails.py"]),
+    );
+    // A table keeps the lines of a traceback.
+    check(
+        "run_failed_table_plain",
+        &PLAIN.run(&shell, &["run", "--code", "fails.py", "--format", "table"]),
     );
     check(
         "run_quiet",
@@ -200,6 +211,7 @@ fn lowered_limits_are_named() {
     let message = "out of memory: limit 512 MiB (the skill asks for 8 GiB; raise limits.memory)";
     assert_eq!(envelope["error"]["message"], message);
     check("run_out_of_memory", &TERMINAL.run(&shell, &["run", "./eats"]));
+    check("run_out_of_memory_plain", &PLAIN.run(&shell, &["run", "./eats"]));
 }
 
 /// A typing error is answered with what was probably meant.
