@@ -171,7 +171,10 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
         ExecCommand::Cancel { id } => {
             let id = find(Some(id), client, console)?;
             let envelope = client.cancel(id)?;
-            console.say(format!("execution {id} ended as {}", envelope.status));
+            console.say(format!(
+                "execution {id} {}",
+                result_view::outcome(envelope.status)
+            ));
         }
         ExecCommand::Delete { ids } => {
             let found: Vec<_> = ids
@@ -282,7 +285,7 @@ fn watch(client: &Client, id: ExecutionId, console: &Console) -> Result<Exit> {
     cut_short(&envelope.logs, console);
     if envelope.status == Status::Success {
         let took = envelope.duration_ms.unwrap_or_default();
-        console.success(format!("execution {id} ended as success after {took} ms"));
+        console.success(format!("execution {id} succeeded after {took} ms"));
     } else {
         result_view::summarize(&envelope, seen, console);
     }

@@ -5,19 +5,19 @@ use crate::execution::Status;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// Success; the execution ended as `success`.
+    /// Success; the status of the execution is `success`.
     Success,
-    /// The execution ended as `failed`, or a check failed.
+    /// The status of the execution is `failed`, or a check failed.
     Failed,
     /// Invalid command line.
     Usage,
-    /// Rejected: invalid, forbidden, not found, conflict, too large; or the execution ended as `denied`.
+    /// Rejected: invalid, forbidden, not found, conflict, too large; or the status of the execution is `denied`.
     Refused,
-    /// The execution ended as `timeout`.
+    /// The status of the execution is `timeout`.
     Timeout,
-    /// The execution ended as `oom`.
+    /// The status of the execution is `oom`.
     Oom,
-    /// The execution ended as `cancelled` or `interrupted`.
+    /// The status of the execution is `cancelled` or `interrupted`.
     Cancelled,
     /// Something is unavailable: server, container engine, image, disk space. The same command may work later.
     Unavailable,

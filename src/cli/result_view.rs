@@ -63,7 +63,7 @@ fn indented(json: &str) -> String {
     indented.unwrap_or_else(|| json.to_owned())
 }
 
-/// Says in one line how it ended, and what is needed to go on.
+/// Prints the outcome in one line, and hints for the next command.
 pub(crate) fn summarize(envelope: &Envelope, seen: Seen, console: &Console) {
     let mut notes = notes(envelope);
     notes.extend(unsaved_files(envelope));
@@ -162,7 +162,20 @@ fn explain_failure(envelope: &Envelope, seen: Seen, console: &Console) {
         .error
         .as_ref()
         .map_or("no reason recorded", |error| error.message.as_str());
-    console.bad(format!("the execution ended as {}: {reason}", envelope.status));
+    console.bad(format!("execution {}: {reason}", outcome(envelope.status)));
+}
+
+/// The outcome in words; the reason distinguishes a time limit, memory and other failures.
+pub(crate) const fn outcome(status: Status) -> &'static str {
+    match status {
+        Status::Queued => "queued",
+        Status::Running => "running",
+        Status::Success => "succeeded",
+        Status::Failed | Status::Timeout | Status::Oom => "failed",
+        Status::Cancelled => "cancelled",
+        Status::Denied => "denied",
+        Status::Interrupted => "interrupted",
+    }
 }
 
 pub(crate) fn rows(envelope: &Envelope) -> Rows {

@@ -47,7 +47,7 @@ impl Executions<'_> {
     }
 
     /// Cancels an execution of this process and returns a reader that reports the end. A queued execution has ended
-    /// then; one without a live owner is ended as lost.
+    /// then; one without a live owner is recorded as lost.
     async fn begin_cancel(self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Reader>, Error> {
         let is_queued = self.get(tenant, id).await?.status == Status::Queued;
         if is_queued

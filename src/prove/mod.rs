@@ -309,7 +309,7 @@ async fn run_small(target: &Target<'_>, language: Language, program: &str) -> Re
                 error: Some(error), ..
             }) => Err(Some(error.message)),
             Some(_) | None => Err(Some(format!(
-                "it ended as {} without an output",
+                "its status is {} and it has no output",
                 execution.status
             ))),
         },

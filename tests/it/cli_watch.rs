@@ -77,7 +77,7 @@ fn streams_output_while_program_runs() {
         "{talk}"
     );
     assert!(
-        talk.contains("\naside\n") && talk.contains("ended as cancelled"),
+        talk.contains("\naside\n") && talk.contains("execution cancelled: "),
         "{talk}"
     );
     assert_eq!(logs.wait().unwrap().code(), Some(0));
@@ -117,7 +117,7 @@ fn watch_reconnects_after_server_restart() {
     assert_eq!(watch.wait().unwrap().code(), Some(6));
     assert_eq!(rest(heard), "", "nothing comes twice");
     let talk = rest(watch.stderr.take().unwrap());
-    assert!(talk.contains("ended as interrupted"), "{talk}");
+    assert!(talk.contains("execution interrupted: "), "{talk}");
     // Nor is anybody else's connection the execution.
     for waiting in [&mut wait, &mut run] {
         assert_eq!(waiting.wait().unwrap().code(), Some(6));

@@ -47,22 +47,17 @@ fn run(local: &EmbeddedClient, language: Language) -> Result<CheckResult> {
         .output
         .map(|output| output.to_string())
         .unwrap_or_default();
-    Ok(match envelope.status {
-        Status::Success if output.contains(expected) => {
-            let duration = envelope.duration_ms.unwrap_or_default();
-            CheckResult::ok(
-                "run",
-                format!(
-                    "a {language} skill ran in {} in {duration} ms",
-                    envelope.backend.as_deref().unwrap_or("no sandbox")
-                ),
-            )
-        }
-        status => {
-            let why = envelope
-                .error
-                .map_or_else(|| format!("its output was {output:?}"), |error| error.message);
-            CheckResult::failed("run", format!("a {language} skill ended as {status}: {why}"))
-        }
-    })
+    if envelope.status == Status::Success && output.contains(expected) {
+        let duration = envelope.duration_ms.unwrap_or_default();
+        let backend = envelope.backend.as_deref().unwrap_or("no sandbox");
+        let message = format!("a {language} skill ran in {backend} in {duration} ms");
+        return Ok(CheckResult::ok("run", message));
+    }
+    let why = envelope
+        .error
+        .map_or_else(|| format!("its output was {output:?}"), |error| error.message);
+    Ok(CheckResult::failed(
+        "run",
+        format!("a {language} skill failed: {why}"),
+    ))
 }
