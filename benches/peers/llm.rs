@@ -1,5 +1,5 @@
-//! `llm-sandbox` in turn with ours: its containers beside our containers, its bubblewrap beside our native sandboxes. The one
-//! after the other, for an engine that removes a container takes the time of whatever has its turn then.
+//! `llm-sandbox`, alternating with ours: its containers beside our containers, its bubblewrap beside our native sandboxes.
+//! They never run together, because an engine that removes a container slows down the next candidate.
 
 use std::path::Path;
 use std::process::Command;

@@ -170,7 +170,7 @@ mod tests {
         (above, path)
     }
 
-    /// T-16: a process that stands still while it creates the key blocks no other for good.
+    /// T-16: a process that stands still while it creates the key blocks no other permanently.
     #[test]
     fn wait_for_the_lock_of_the_first_key_is_limited() {
         let (_above, path) = folder();

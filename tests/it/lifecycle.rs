@@ -206,7 +206,7 @@ async fn terminated_server_finishes_running_executions() {
 /// How many runs the long test makes, by how many clients.
 const RUNS: usize = 1000;
 const CLIENTS: usize = 8;
-/// What the server may hold open more after them: sandboxes that wait, of which there may have been fewer before.
+/// Additional open descriptors after the runs: there may have been fewer warm sandboxes before.
 const DESCRIPTORS_MORE_MAX: usize = 5 + 3 * 8;
 /// What the server may hold more after them, in KiB.
 const GROWTH_KIB_MAX: u64 = 5 * 1024;

@@ -15,7 +15,7 @@ const IDLE_MIB_MAX: f64 = 30.0;
 const WAITING_MIB_MAX: f64 = 1.0;
 /// In MiB, of what sandboxes are copied from, beside the program, which all of them share.
 const ZYGOTE_MIB_MAX: f64 = 4.0;
-/// Sandboxes that wait in this test.
+/// Warm sandboxes of this test.
 const WAITING: usize = 4;
 
 /// One field of `/proc/<pid>/<file>` in MiB, all lines of it added up.

@@ -7,7 +7,7 @@ use crate::attempts::print_forgiven;
 
 /// A user of this host that the tests make nothing for but cgroups.
 pub(crate) const ORDINARY: &str = "4711";
-/// Becomes that user for good, in no cgroup of its own.
+/// Becomes that user permanently, in no cgroup of its own.
 pub(crate) const AS_ORDINARY: &[&str] = &[
     "setpriv",
     "--reuid",
@@ -20,7 +20,7 @@ pub(crate) const AS_ORDINARY: &[&str] = &[
 /// Becomes that user with a cgroup subtree of its own.
 pub(crate) const AS_DELEGATED: &[&str] = &["sh", "-c", WITH_SUBTREE, "sh", ORDINARY];
 
-/// Delegates as a service manager does, for both versions of cgroups; then becomes the user for good.
+/// Delegates as a service manager does, for both versions of cgroups; then becomes the user permanently.
 const WITH_SUBTREE: &str = r#"
 user=$1; shift
 for hierarchy in /sys/fs/cgroup /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/cpu /sys/fs/cgroup/cpuacct; do

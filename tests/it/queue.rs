@@ -420,7 +420,7 @@ async fn accepted_execution_continues_after_key_is_revoked() {
     .await;
 }
 
-/// `denied`: what was allowed when it was accepted and is not when its turn comes.
+/// `denied`: an execution that was allowed when it was accepted, and is not when it gets a slot.
 #[tokio::test(flavor = "multi_thread")]
 async fn queued_execution_is_denied_if_no_longer_allowed() {
     with_server(&[("SKILLBOX_CONCURRENCY", "1")], |server| {

@@ -35,7 +35,7 @@ async fn submission_flood_is_limited_and_does_not_delay_others() {
                     let started = Instant::now();
                     let answer = server.post_json_as(&other, "/v1/executions", &json!({"code": "print(1)"}));
                     assert_eq!(answer.body["status"], "success", "{}", answer.body);
-                    // Its turn is the next one: as long as the shortest of two that run, and its own.
+                    // It gets the next slot: it waits for the shorter of two running executions, and runs.
                     assert!(
                         started.elapsed() < Duration::from_secs(20),
                         "{:?}",

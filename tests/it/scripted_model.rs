@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use serde_json::{Value, json};
 
-/// What the model does when its turn comes.
+/// One answer of the model.
 pub(crate) enum Turn {
     /// Calls this tool with these arguments.
     Calls(&'static str, Value),

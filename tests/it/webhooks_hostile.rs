@@ -96,7 +96,7 @@ async fn does_not_deliver_to_name_with_private_address() {
     assert!(receiver.is_quiet());
 }
 
-/// the address that was judged is the one that is dialled, and the name is asked for once.
+/// the checked address is dialled, and the name is resolved once.
 #[tokio::test]
 async fn resolves_name_once_per_attempt() {
     let mut settings = settings();

@@ -262,7 +262,7 @@ impl Drop for Temporary {
 mod tests {
     use super::*;
 
-    /// F-13: a process that stands still while it deletes incomplete objects blocks no upload for good.
+    /// F-13: a process that stands still while it deletes incomplete objects blocks no upload permanently.
     #[test]
     fn wait_for_a_process_that_deletes_leftovers_is_limited() {
         let root = tempfile::tempdir().unwrap();

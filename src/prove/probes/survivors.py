@@ -84,7 +84,7 @@ def orphans():
     for _ in range(500):
         child = os.fork()
         if child == 0:
-            # Two children of its own that nobody waits for, unless the first process does.
+            # The orphaned grandchild is reaped only by the first process.
             os.fork()
             os._exit(0)
         os.waitpid(child, 0)

@@ -34,7 +34,7 @@ pub(super) const OWNERS: &str = "select distinct instance from executions where 
 const INTERRUPT: &str = "
     update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
-        error_message = 'the server stopped before its turn came; run it again', skipped_total = 0
+        error_message = 'the server stopped before the execution started; run it again', skipped_total = 0
     where status = 'queued' and instance = ?1
         and not exists (select 1 from queued_requests where execution = executions.id)";
 const CHANGE_OWNER: &str = "
