@@ -87,6 +87,22 @@ fn commands_of_agent_tutorial_run() {
     );
 }
 
+/// The loop that the tutorial shows is the one that runs above, and as long as the README says.
+#[test]
+fn agent_tutorial_shows_loop_of_example() {
+    let (tutorial, example) = (read("docs/tutorials/agent.md"), read("examples/agent/loop.py"));
+    let (_, after) = tutorial.split_once("\n```python\n").unwrap();
+    let (shown, _) = after.split_once("```\n").unwrap();
+    assert!(shown.starts_with("def answer("), "{shown}");
+    assert!(
+        example.contains(&format!("\n\n{shown}\n\n")),
+        "examples/agent/loop.py differs from:\n{shown}"
+    );
+    let readme = read("README.md").replace('\n', " ");
+    let length = format!("its loop, which has {} lines", shown.lines().count());
+    assert!(readme.contains(&length), "README.md lacks: {length}");
+}
+
 /// A missing setting, no server and a wrong key are one line each, not a traceback.
 #[test]
 fn agent_names_missing_settings_and_rejected_key() {
