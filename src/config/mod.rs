@@ -24,6 +24,7 @@ use secrecy::SecretString;
 use crate::auth::ApiKey;
 use crate::engine::{self, BlobPolicy, Images, RetentionPolicy, WebhookSettings};
 use crate::execution::Maxima;
+use crate::http::Dashboard;
 use crate::limits;
 #[cfg(target_os = "linux")]
 use crate::sandbox::linux::HostFolder;
@@ -49,6 +50,7 @@ pub struct Config {
     pub listen: SocketAddr,
     /// Further accepted host names.
     pub allowed_hosts: Vec<String>,
+    pub dashboard: Dashboard,
     /// Database outside the data folder.
     pub database: Option<PathBuf>,
     pub sandbox: SandboxConfig,

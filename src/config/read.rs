@@ -14,6 +14,7 @@ use super::{
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
 use crate::execution::Maxima;
+use crate::http::Dashboard;
 use crate::limits;
 #[cfg(target_os = "linux")]
 use crate::sandbox::linux::HostFolder;
@@ -49,6 +50,7 @@ pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
             reader.required("api.port", port)?,
         ),
         allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
+        dashboard: reader.required("dashboard", dashboard)?,
         database: reader.optional("db.dsn", values::sqlite_file)?,
         sandbox: sandbox(&reader)?,
         deps: DepsConfig::read(&reader)?,
@@ -140,6 +142,14 @@ pub(super) fn boolean(text: &str) -> Result<bool, String> {
         "true" => Ok(true),
         "false" => Ok(false),
         _ => Err(format!("{} is not true or false", quoted(text))),
+    }
+}
+
+fn dashboard(text: &str) -> Result<Dashboard, String> {
+    match text {
+        "on" => Ok(Dashboard::Served),
+        "off" => Ok(Dashboard::Closed),
+        _ => Err(format!("{} is not on or off", quoted(text))),
     }
 }
 

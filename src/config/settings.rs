@@ -44,6 +44,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Port of the gRPC API, which this version does not have yet";
     List "allowed_hosts" "SKILLBOX_ALLOWED_HOSTS" ""
         "Accepted host names, in addition to loopback names and that of server_url; `*` accepts all";
+    Text "dashboard" "SKILLBOX_DASHBOARD" "on"
+        "Serves the dashboard at /ui/; off also rejects its sessions and sign-in links";
     Secret "db.dsn" "SKILLBOX_DB_DSN" ""
         "Database: sqlite:///path. Default: skillbox.db in the data folder";
     Text "s3.endpoint" "SKILLBOX_S3_ENDPOINT" ""

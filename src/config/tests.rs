@@ -55,6 +55,27 @@ fn defaults_equal_the_limits() {
 }
 
 #[test]
+fn dashboard_is_on_unless_switched_off() {
+    let dashboard = |sources: &Sources| Config::load(sources).unwrap().dashboard;
+    assert_eq!(dashboard(&Sources::default()), Dashboard::Served);
+    let off = variables(&[("SKILLBOX_DASHBOARD", "off")]);
+    assert_eq!(dashboard(&off), Dashboard::Closed);
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("dashboard: off", Dashboard::Closed),
+        ("dashboard: on", Dashboard::Served),
+    ] {
+        let sources = Sources {
+            files: vec![file(folder.path(), text)],
+            ..Sources::default()
+        };
+        assert_eq!(dashboard(&sources), expected, "{text}");
+    }
+    let refused = refusal(&[("SKILLBOX_DASHBOARD", "false")]);
+    assert!(refused.contains("is not on or off"), "{refused}");
+}
+
+#[test]
 fn later_layers_override_earlier_ones() {
     let folder = tempfile::tempdir().unwrap();
     let mut sources = Sources {

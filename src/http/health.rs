@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 
-use super::state::ApiState;
+use super::state::{ApiState, Dashboard};
+use super::ui;
 
 /// Links to further documents.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -47,13 +49,24 @@ pub struct Part {
 }
 
 /// Index
-#[utoipa::path(get, path = "/", tag = "server", responses((status = OK, body = Index)))]
-pub(crate) async fn index() -> Json<Index> {
-    Json(Index {
-        name: "skillbox",
-        openapi: "/openapi.json",
-        ready: "/readyz",
-    })
+///
+/// Browsers are redirected to the dashboard.
+#[utoipa::path(get, path = "/", tag = "server",
+    responses((status = OK, body = Index), (status = SEE_OTHER, description = "The dashboard, for a client that prefers HTML")))]
+pub(crate) async fn index(State(state): State<Arc<ApiState>>, headers: HeaderMap) -> Response {
+    let mut response = if state.dashboard == Dashboard::Served && ui::prefers_html(&headers) {
+        ui::to_dashboard()
+    } else {
+        let index = Index {
+            name: "skillbox",
+            openapi: "/openapi.json",
+            ready: "/readyz",
+        };
+        Json(index).into_response()
+    };
+    let vary = HeaderValue::from_static("accept");
+    response.headers_mut().insert(header::VARY, vary);
+    response
 }
 
 /// Check liveness

@@ -34,6 +34,7 @@ mod state;
 mod text_formats;
 mod throttle;
 mod tools;
+mod ui;
 mod upload;
 mod webhooks;
 
@@ -57,7 +58,7 @@ pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT};
 pub use health::{Part, Ready};
 pub use metrics::metrics_app;
 pub use serve::{App, ConnectionLimits, Peer, serve};
-pub use state::{MetricsRoute, Settings};
+pub use state::{Dashboard, MetricsRoute, Settings};
 
 /// The REST API over `engine`.
 #[must_use]
@@ -74,8 +75,12 @@ pub fn app(engine: Engine, settings: &Settings) -> App {
         settings.server_url.as_deref(),
         &settings.allowed_hosts,
     ));
-    let router = Router::from(table.router)
-        .route_layer(from_fn_with_state(guard, authorization::authorize))
+    let mut router =
+        Router::from(table.router).route_layer(from_fn_with_state(guard, authorization::authorize));
+    if settings.dashboard == Dashboard::Served {
+        router = router.merge(ui::routes());
+    }
+    let router = router
         .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
         .with_state(state)
         // Each extractor has a limit of its own.

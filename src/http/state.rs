@@ -9,6 +9,7 @@ use tracing::Instrument as _;
 use super::budget::{Budget, BudgetShare};
 use super::serve::ConnectionLimits;
 use super::throttle::Throttle;
+use super::ui::StaticFiles;
 use crate::engine::{Engine, Readiness};
 use crate::error::Error;
 use crate::ids::Tenant;
@@ -22,8 +23,18 @@ pub struct Settings {
     pub server_url: Option<String>,
     /// Further accepted host names, in addition to loopback names; `*` accepts all.
     pub allowed_hosts: Vec<String>,
+    pub dashboard: Dashboard,
     pub metrics: MetricsRoute,
     pub connections: ConnectionLimits,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dashboard {
+    /// At `/ui/`, with sessions.
+    #[default]
+    Served,
+    /// Not served; sessions are not accepted.
+    Closed,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +66,8 @@ pub(crate) struct ApiState {
     /// Slots for event and log streams.
     readers: Budget,
     pub(crate) metrics: MetricsRoute,
+    pub(crate) dashboard: Dashboard,
+    pub(crate) ui: StaticFiles,
     server_url: Option<String>,
     /// Readiness checks need no key, so one result is cached for all requests.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -71,6 +84,8 @@ impl ApiState {
             uploads: Budget::new("uploads", limits::UPLOADS_MAX),
             readers: Budget::new("event or log streams", settings.connections.readers_max()),
             metrics: settings.metrics,
+            dashboard: settings.dashboard,
+            ui: StaticFiles::embedded(),
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }

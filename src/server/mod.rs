@@ -51,6 +51,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         &http::Settings {
             server_url: config.server_url.clone(),
             allowed_hosts: config.allowed_hosts.clone(),
+            dashboard: config.dashboard,
             metrics: observe::route(&config),
             connections: open_files::connections(files, &config),
         },

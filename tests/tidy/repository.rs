@@ -14,6 +14,7 @@ const TOP_LEVEL: &[&str] = &[
     "README.md",
     "SECURITY.md",
     "benches",
+    "build.rs",
     "clippy.toml",
     "deny.toml",
     "deploy",

@@ -21,4 +21,5 @@ mod serve;
 mod skills;
 mod tenants;
 mod tools;
+mod ui;
 mod webhooks;
