@@ -70,6 +70,11 @@ uuid_id!(
     "key id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
+    /// Public id of a session of the dashboard.
+    SessionId,
+    "session id must be a lower-case hyphenated UUID"
+);
+uuid_id!(
     /// A running Skillbox process. Its sandboxes carry the id, so that processes on one engine ignore each other's.
     InstanceId,
     "instance id must be a lower-case hyphenated UUID"

@@ -12,6 +12,7 @@ pub mod packages;
 mod page;
 mod problem;
 pub mod secrets;
+pub mod sessions;
 pub mod skills;
 pub mod tools;
 pub mod webhooks;
@@ -32,6 +33,8 @@ pub const RUN: Scopes = &[Scope::Run];
 pub const SKILLS: Scopes = &[Scope::Skills];
 pub const RUN_OR_SKILLS: Scopes = &[Scope::Run, Scope::Skills];
 pub const ADMIN: Scopes = &[Scope::Admin];
+/// Whatever the key may do.
+pub const ANY_KEY: Scopes = &Scope::ALL;
 
 /// Rejects a caller that has none of these scopes.
 pub fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {

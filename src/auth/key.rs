@@ -161,59 +161,10 @@ pub struct KeyRecord {
     pub revoked_at: Option<jiff::Timestamp>,
 }
 
-/// Proof that a key was checked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Caller {
-    tenant: Tenant,
-    key: KeyId,
-    key_name: String,
-    scopes: Scopes,
-}
-
-impl Caller {
-    /// Fails if the key is revoked or expired at `now`.
-    pub fn check(record: &KeyRecord, now: jiff::Timestamp) -> Result<Self, InvalidKey> {
-        let expired = record.expires_at.is_some_and(|at| at <= now);
-        if record.revoked_at.is_some() || expired {
-            return Err(InvalidKey);
-        }
-        Ok(Self {
-            tenant: record.tenant.clone(),
-            key: record.id,
-            key_name: record.name.clone(),
-            scopes: record.scopes.clone(),
-        })
-    }
-
-    #[must_use]
-    pub fn tenant(&self) -> &Tenant {
-        &self.tenant
-    }
-
-    #[must_use]
-    pub fn key(&self) -> KeyId {
-        self.key
-    }
-
-    #[must_use]
-    pub fn key_name(&self) -> &str {
-        &self.key_name
-    }
-
-    #[must_use]
-    pub fn scopes(&self) -> &Scopes {
-        &self.scopes
-    }
-
-    #[must_use]
-    pub fn may(&self, scope: Scope) -> bool {
-        self.scopes.allow(scope)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::Caller;
 
     fn record(revoked: bool, expires_at: Option<jiff::Timestamp>) -> KeyRecord {
         let now = jiff::Timestamp::UNIX_EPOCH;

@@ -1,5 +1,11 @@
-//! API keys, their scopes, and [`Caller`], which only a check can create. Pure.
+//! API keys, their scopes, sessions, and [`Caller`], which only a check can create. Pure.
 
+mod caller;
 mod key;
+mod session;
 
-pub use key::{ApiKey, Caller, InvalidKey, KeyRecord, Scope, Scopes};
+pub use caller::{Caller, RequestSource};
+pub use key::{ApiKey, InvalidKey, KeyRecord, Scope, Scopes};
+pub use session::{
+    InvalidSession, InvalidToken, KeyedSession, PresentedSession, SessionRecord, SessionToken, SignInLink,
+};

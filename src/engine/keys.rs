@@ -18,19 +18,18 @@ pub struct NewKey {
 impl Keys<'_> {
     /// The caller behind a presented API key.
     pub async fn authenticate(self, presented: &str) -> Result<Caller, Error> {
-        let refused = || {
-            Error::new(
-                Code::Unauthenticated,
-                "the API key is not valid; send `Authorization: Bearer skb_…`",
-            )
-        };
-        let key: ApiKey = presented.parse().map_err(|_| refused())?;
-        let record = match self.engine.store.key(&key.hash()).await {
-            Ok(record) => record,
-            Err(store::Error::NotFound(_)) => return Err(refused()),
-            Err(error) => return Err(error.into()),
-        };
-        Caller::check(&record, clock::now()).map_err(|_| refused())
+        let record = self.find_presented(presented).await?;
+        Caller::check(&record, clock::now()).map_err(|_| rejected_key())
+    }
+
+    /// The record of a presented API key, valid or not.
+    pub(super) async fn find_presented(self, presented: &str) -> Result<KeyRecord, Error> {
+        let key: ApiKey = presented.parse().map_err(|_| rejected_key())?;
+        match self.engine.store.key(&key.hash()).await {
+            Ok(record) => Ok(record),
+            Err(store::Error::NotFound(_)) => Err(rejected_key()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub async fn create(self, tenant: Tenant, new: NewKey) -> Result<(KeyRecord, ApiKey), Error> {
@@ -118,6 +117,13 @@ impl Keys<'_> {
         tracing::warn!(key.id = %record.id, "Recovered the administrator's key as {}", record.id);
         Ok(self.engine.store.add_key(record).await?)
     }
+}
+
+pub(super) fn rejected_key() -> Error {
+    Error::new(
+        Code::Unauthenticated,
+        "the API key is not valid; send `Authorization: Bearer skb_…`",
+    )
 }
 
 /// An administrator's key of the tenant `default` that never expires.

@@ -95,6 +95,7 @@ impl Maintenance<'_> {
             ("reconciling", self.reconcile(&dead).await),
             ("forgetting", self.forget_expired().await),
             ("deleting idempotency keys", self.forget_idempotency_keys().await),
+            ("deleting sessions", self.engine.sessions().delete_ended().await),
             ("pruning blobs", self.engine.blobs().prune().await),
             ("sweeping blobs", self.engine.blobs().sweep().await),
             ("evicting", self.evict_unused().await),

@@ -26,6 +26,7 @@ mod running;
 mod schemas;
 mod secret_guard;
 mod secrets;
+mod sessions;
 mod skills;
 mod subscription;
 #[cfg(test)]
@@ -65,6 +66,7 @@ pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use sessions::{NewSignInLink, OpenedSession};
 pub use skills::PushSource;
 pub use subscription::Subscription;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};
@@ -227,6 +229,8 @@ use_cases! {
     runs: Runs;
     /// Secrets that programs receive.
     secrets: Secrets;
+    /// Sessions of the dashboard, and links that open them.
+    sessions: Sessions;
     /// Published skills.
     skills: Skills;
     /// Webhook deliveries and their signing secret.

@@ -1,13 +1,11 @@
 //! Authorizes a request before any handler or body is read.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde::Serialize;
@@ -18,7 +16,8 @@ use super::links::{self, Download};
 use super::problem::ProblemResponse;
 use super::request_filter::RequestedHost;
 use super::response;
-use super::serve::{OnReservedConnection, Peer};
+use super::serve::OnReservedConnection;
+use super::session::{self, Credentials, unauthenticated};
 use super::state::ApiState;
 use crate::api::require;
 use crate::auth::{Caller, Scope};
@@ -28,7 +27,7 @@ use crate::ids::Tenant;
 use crate::limits;
 use crate::telemetry::field;
 
-/// A request with a valid API key. Its caller is set only by [`authorize`].
+/// A request with a valid API key or session. Its caller is set only by [`authorize`].
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) state: Arc<ApiState>,
@@ -145,51 +144,22 @@ impl Authorizer {
         })
     }
 
-    /// Authenticates the caller. Counts invalid keys by source address.
+    /// Authenticates the caller. Counts invalid keys and sessions by source address.
     async fn caller(&self, parts: &Parts) -> Result<Caller, Error> {
-        let presented = bearer(&parts.headers)?;
-        let rejected = match presented {
-            Some(key) => match self.state.engine.keys().authenticate(key).await {
-                Ok(caller) => return Ok(caller),
-                Err(error) if error.code() == Code::Unauthenticated => error,
-                Err(error) => return Err(error),
-            },
-            None => unauthenticated(),
+        let engine = &self.state.engine;
+        let source = session::request_source(parts);
+        let checked = match session::presented(&self.state, parts)? {
+            Credentials::Key(key) => engine.keys().authenticate(key).await,
+            Credentials::Session(presented) => engine.sessions().authenticate(&presented).await,
+            Credentials::Malformed => Err(unauthenticated()),
         };
-        let source = parts
-            .extensions
-            .get::<Peer>()
-            .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |Peer(address)| address.ip());
-        match self.state.throttle.wrong_key(source, Instant::now()) {
-            Ok(()) => Err(rejected),
-            Err(wait) => Err(Error::new(
-                Code::RateLimited,
-                "too many invalid API keys from this address; wait, then send a valid one",
-            )
-            .with_retry_after(wait)),
-        }
+        checked
+            .map_err(|error| match error.code() {
+                Code::Unauthenticated => self.state.count_wrong_key(source.address, error),
+                _ => error,
+            })
+            .map(|caller| caller.from_source(source))
     }
-}
-
-/// The bearer token: `None` for another header value, an error for no or several headers (T-06).
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Error> {
-    let mut given = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(only), None) = (given.next(), given.next()) else {
-        return Err(unauthenticated());
-    };
-    let Some((scheme, token)) = only.to_str().ok().and_then(|text| text.split_once(' ')) else {
-        return Ok(None);
-    };
-    // RFC 9110: schemes are case-insensitive, and several spaces are allowed.
-    let token = token.trim_start_matches(' ');
-    Ok(scheme.eq_ignore_ascii_case("bearer").then_some(token))
-}
-
-fn unauthenticated() -> Error {
-    Error::new(
-        Code::Unauthenticated,
-        "send exactly one header `Authorization: Bearer skb_…` with an API key",
-    )
 }
 
 impl FromRequestParts<Arc<ApiState>> for Call {
@@ -215,33 +185,5 @@ impl FromRequestParts<Arc<ApiState>> for FileTenant {
     async fn from_request_parts(parts: &mut Parts, _state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         let tenant = parts.extensions.get::<Self>().cloned();
         Ok(tenant.ok_or_else(unauthenticated)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use axum::http::HeaderValue;
-
-    use super::*;
-
-    fn token(values: &[&str]) -> Option<Option<String>> {
-        let mut headers = HeaderMap::new();
-        for value in values {
-            headers.append(header::AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        }
-        bearer(&headers).ok().map(|token| token.map(str::to_owned))
-    }
-
-    /// T-06.
-    #[test]
-    fn reads_a_key_from_one_bearer_header() {
-        let key = Some(Some("skb_x".to_owned()));
-        assert_eq!(token(&["Bearer skb_x"]), key);
-        assert_eq!(token(&["bearer  skb_x"]), key);
-        assert_eq!(token(&["Basic skb_x"]), Some(None));
-        assert_eq!(token(&["skb_x"]), Some(None));
-        assert_eq!(token(&[""]), Some(None));
-        assert_eq!(token(&[]), None);
-        assert_eq!(token(&["Bearer skb_x", "Bearer skb_x"]), None);
     }
 }

@@ -194,6 +194,11 @@ fn described(table: &RouteTable) -> OpenApi {
             tag("deps", "List, install in advance and delete packages."),
             tag("webhooks", "Webhook deliveries and the secret that signs them."),
             tag("keys", "Create, list, revoke and rotate API keys."),
+            tag(
+                "sessions",
+                "Sign in to the dashboard and out. In place of an API key, each route accepts the cookie of a session together with \
+                 its page token in the header `X-Skillbox-Page`.",
+            ),
             tag("server", "Health, metrics and this document."),
         ]))
         .build()

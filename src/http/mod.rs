@@ -29,6 +29,7 @@ mod response;
 mod routes;
 mod secrets;
 mod serve;
+mod session;
 mod skills;
 mod state;
 mod text_formats;

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
-    webhooks,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, session, skills,
+    tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -22,6 +22,7 @@ const SKILLS: Access = Access::Key(api::SKILLS);
 const RUN_OR_SKILLS: Access = Access::Key(api::RUN_OR_SKILLS);
 const RUN_OR_LINK: Access = Access::KeyOrLink(api::RUN);
 const ADMIN: Access = Access::Key(api::ADMIN);
+const ANY_KEY: Access = Access::Key(api::ANY_KEY);
 
 pub(crate) fn table() -> RouteTable {
     RouteTable::default()
@@ -65,6 +66,13 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(keys::list))
         .route(ADMIN, routes!(keys::revoke))
         .route(ADMIN, routes!(keys::rotate))
+        // The key or token is in the body.
+        .route(OPEN, routes!(session::open))
+        .route(ANY_KEY, routes!(session::show))
+        .route(ANY_KEY, routes!(session::close))
+        .route(ANY_KEY, routes!(session::create_link))
+        .route(ADMIN, routes!(session::list))
+        .route(ADMIN, routes!(session::end))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
         .route(ADMIN, routes!(secrets::delete))

@@ -1,5 +1,6 @@
 //! State shared by all handlers, and the settings of the API.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use axum::http::uri::Authority;
@@ -11,7 +12,7 @@ use super::serve::ConnectionLimits;
 use super::throttle::Throttle;
 use super::ui::StaticFiles;
 use crate::engine::{Engine, Readiness};
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::telemetry::{OpenStream, field};
@@ -56,7 +57,7 @@ pub(crate) struct StreamPermit {
 #[derive(Debug)]
 pub(crate) struct ApiState {
     pub(crate) engine: Engine,
-    pub(crate) throttle: Throttle,
+    throttle: Throttle,
     /// Memory for request bodies.
     pub(crate) bodies: Budget,
     /// Memory for responses that clients have not read yet.
@@ -108,6 +109,23 @@ impl ApiState {
         self.server_url
             .clone()
             .unwrap_or_else(|| format!("http://{host}"))
+    }
+
+    pub(crate) fn server_url(&self) -> Option<&str> {
+        self.server_url.as_deref()
+    }
+
+    /// Counts a wrong key or token, and replaces the error if there were too many.
+    pub(crate) fn count_wrong_key(&self, source: Option<IpAddr>, rejected: Error) -> Error {
+        let source = source.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        match self.throttle.wrong_key(source, Instant::now()) {
+            Ok(()) => rejected,
+            Err(wait) => Error::new(
+                Code::RateLimited,
+                "too many invalid API keys from this address; wait, then send a valid one",
+            )
+            .with_retry_after(wait),
+        }
     }
 
     /// Readiness, cached for a moment. Logs changes with their causes.

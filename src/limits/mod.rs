@@ -9,11 +9,13 @@ pub const MIB: u64 = 1024 * KIB;
 
 mod packages;
 mod queue;
+mod sessions;
 mod transports;
 mod webhooks;
 
 pub use packages::*;
 pub use queue::*;
+pub use sessions::*;
 pub use transports::*;
 pub use webhooks::*;
 

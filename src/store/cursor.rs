@@ -36,6 +36,7 @@ pub(super) enum List<'a> {
     Executions(&'a Tenant, &'a ExecutionFilter),
     Keys(&'a Tenant),
     Secrets(&'a Tenant),
+    Sessions(&'a Tenant),
     Blobs(&'a Tenant),
     Packages(&'a Tenant),
     Deliveries(&'a Tenant),
@@ -98,6 +99,7 @@ impl List<'_> {
             Self::Keys(tenant) => format!("keys\n{tenant}"),
             Self::Blobs(tenant) => format!("blobs\n{tenant}"),
             Self::Secrets(tenant) => format!("secrets\n{tenant}"),
+            Self::Sessions(tenant) => format!("sessions\n{tenant}"),
             Self::Packages(tenant) => format!("packages\n{tenant}"),
             Self::Deliveries(tenant) => format!("deliveries\n{tenant}"),
         };
@@ -185,6 +187,7 @@ mod tests {
             List::Executions(&tenant, &narrow),
             List::Keys(&tenant),
             List::Secrets(&tenant),
+            List::Sessions(&tenant),
             List::Blobs(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {

@@ -1,10 +1,11 @@
-//! Metadata of skills, executions, keys, secrets, blobs, packages and webhooks. Each act is atomic; no transaction leaves this module.
+//! Metadata of skills, executions, keys, sessions, secrets, blobs, packages and webhooks. Each act is atomic; no transaction leaves
+//! this module.
 //!
-//! Each query for a caller names its tenant. These do not, because they serve no caller: the look-up of a key by its hash, which
-//! finds the tenant, the claim of due webhooks, and maintenance for all tenants ([`Store::interrupt_running`],
+//! Each query for a caller names its tenant. These do not, because they serve no caller: the look-ups of a key, a session and a
+//! sign-in link by their hashes, which find the tenant, the claim of due webhooks, and maintenance for all tenants ([`Store::interrupt_running`],
 //! [`Store::running_instances`], [`Store::queue_owners`], [`Store::recover_queue`], [`Store::cancel_requests`],
 //! [`Store::delete_idempotency_keys`], [`Store::expired_executions`], [`Store::skill_digest_is_used`],
-//! [`Store::retire_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_digest_is_used`]).
+//! [`Store::delete_ended_sessions`], [`Store::retire_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_digest_is_used`]).
 //!
 //! `contract` tests what every backend must do.
 
@@ -21,6 +22,7 @@ mod keys;
 mod packages;
 mod queue;
 mod secrets;
+mod sessions;
 mod skills;
 mod sqlite;
 
@@ -43,6 +45,7 @@ pub use instance::{CannotRegister, Instance};
 pub use packages::PackageSet;
 pub use queue::{Enqueued, KeyedRequest, QueueRecovery, Queued};
 pub use secrets::{NewSecret, Saved, SecretRecord};
+pub use sessions::{SessionEnd, SessionQuota};
 pub use skills::{Published, SkillRecord};
 
 /// A database. Times are stored to the microsecond.

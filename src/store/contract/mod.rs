@@ -10,6 +10,7 @@ pub(super) mod queue;
 pub(super) mod retention;
 mod samples;
 pub(super) mod secrets;
+pub(super) mod sessions;
 pub(super) mod skills;
 
 use crate::store::Store;
@@ -86,6 +87,18 @@ macro_rules! contract_tests {
                 a_revoked_key_cannot_be_replaced,
                 a_tenant_never_sees_the_keys_of_another,
                 revocation_by_another_process_applies_at_once,
+            ]
+            sessions: [
+                a_session_is_found_by_its_cookie_with_its_key,
+                a_session_shows_current_state_of_its_key,
+                use_of_a_session_never_moves_back,
+                sessions_are_listed_newest_first_until_they_end,
+                least_recently_used_session_is_deleted_beyond_quota,
+                ended_sessions_are_deleted,
+                a_sign_in_link_is_taken_once,
+                an_expired_sign_in_link_is_not_found,
+                sign_in_links_of_a_key_are_limited,
+                a_tenant_never_sees_the_sessions_of_another,
             ]
             blobs: [
                 blob_is_stored_once_and_its_expiry_never_moves_back,

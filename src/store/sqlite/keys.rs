@@ -31,7 +31,7 @@ macro_rules! insert_key {
 const INSERT: &str = insert_key!("true");
 const INSERT_FIRST: &str = insert_key!("not exists (select 1 from keys)");
 pub(super) const BY_HASH: &str = concat!("select ", columns!(), " from keys where hash = ?1");
-const BY_ID: &str = concat!("select ", columns!(), " from keys where tenant = ?1 and id = ?2");
+pub(super) const BY_ID: &str = concat!("select ", columns!(), " from keys where tenant = ?1 and id = ?2");
 pub(super) const PAGE: &str = concat!(
     "select ",
     columns!(),

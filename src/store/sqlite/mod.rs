@@ -16,6 +16,7 @@ mod reserve;
 mod retention;
 mod row;
 mod secrets;
+mod sessions;
 mod skills;
 mod storage;
 #[cfg(test)]

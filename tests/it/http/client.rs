@@ -72,6 +72,14 @@ impl TestServer {
         }
     }
 
+    /// The same data with other settings.
+    pub(crate) fn again_with(self, settings: &Settings) -> Self {
+        Self {
+            router: app(self.engine.clone(), settings).router,
+            ..self
+        }
+    }
+
     /// Listens on a free port until `shutdown`.
     pub(crate) async fn listen(&self, shutdown: CancellationToken) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

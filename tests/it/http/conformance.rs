@@ -4,6 +4,7 @@ use axum::http::{HeaderName, Method, header};
 use serde_json::{Map, Value, json};
 use skillbox::error::Code;
 
+use super::browser::{Browser, sign_in};
 use super::client::{Call, Reply, TestServer};
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
@@ -142,6 +143,7 @@ struct Ids<'a> {
     execution: &'a str,
     key: &'a str,
     delivery: &'a str,
+    session: &'a str,
 }
 
 /// `route` with its parameters filled in, and whatever it needs to succeed.
@@ -152,6 +154,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         Some("keys") => ids.key,
         Some("blobs") => &blob,
         Some("webhooks") => ids.delivery,
+        Some("sessions") => ids.session,
         _ => ids.execution,
     };
     let path = path
@@ -171,6 +174,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
             Call::new(Method::PUT, &path).json(&json!({"requirements": []}))
         }
         "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),
+        "POST /v1/session" => Call::post(&path).json(&json!({"token": "wrong"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
         _ => Call::new(method.parse().unwrap(), &path),
     }
@@ -200,12 +204,20 @@ async fn every_response_matches_document() {
     for route in routes {
         let made = server.ask(call("POST /v1/keys", Ids::default())).await.json();
         let key = made["key_id"].as_str().unwrap().to_owned();
+        let browser = Browser::sign_in(&server, &server.admin).await;
+        let sessions = server.ask(Call::get("/v1/sessions")).await.json();
         let ids = Ids {
             execution: &execution,
             key: &key,
             delivery,
+            session: sessions["items"][0]["session_id"].as_str().unwrap(),
         };
-        let reply = server.ask(call(&route, ids)).await;
+        let reply = match route.as_str() {
+            // What a key alone does not do.
+            "POST /v1/session" => sign_in(&server, json!({"key": server.admin})).await,
+            "DELETE /v1/session" => server.send(browser.call(Method::DELETE, "/v1/session")).await,
+            route => server.ask(call(route, ids)).await,
+        };
         assert!(reply.status.is_success(), "{route}: {}", reply.text());
         document.check(&route, &reply);
         let never = "019a0000-0000-7000-8000-000000000000";
@@ -213,6 +225,7 @@ async fn every_response_matches_document() {
             execution: never,
             key: never,
             delivery: never,
+            session: never,
         };
         document.check(&route, &server.send(call(&route, unknown)).await);
         document.check(&route, &server.ask(call(&route, unknown)).await);

@@ -1,6 +1,7 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
 mod blobs;
+mod browser;
 mod client;
 mod code;
 mod conformance;
@@ -18,6 +19,8 @@ mod metrics;
 mod requests;
 mod secrets;
 mod serve;
+mod session;
+mod sign_in;
 mod skills;
 mod tenants;
 mod tools;

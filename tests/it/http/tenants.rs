@@ -11,8 +11,8 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
-/// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 18] = [
+/// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SESSION`, `SKILL` and `VERSION` stand for it.
+const OWNED: [&str; 19] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
@@ -29,6 +29,7 @@ const OWNED: [&str; 18] = [
     "DELETE /v1/keys/KEY",
     "POST /v1/keys/KEY/rotate",
     "DELETE /v1/secrets/SECRET",
+    "DELETE /v1/sessions/SESSION",
     "GET /v1/blobs/BLOB",
     "DELETE /v1/blobs/BLOB",
 ];
@@ -51,6 +52,10 @@ async fn data_of_other_tenant_is_not_found() {
     let hook = text(&webhooks["items"][0]["delivery_id"]);
     let kept = server.ask(Call::post("/v1/blobs").body("mine")).await.json();
     let blob = text(&kept["blob_id"]);
+    let signed_in = Call::post("/v1/session").json(&json!({"key": server.admin}));
+    assert_eq!(server.send(signed_in).await.status, 201);
+    let sessions = server.ask(Call::get("/v1/sessions")).await.json();
+    let session = text(&sessions["items"][0]["session_id"]);
     let put = Call::new(axum::http::Method::PUT, "/v1/secrets/TOKEN");
     assert_eq!(server.ask(put.json(&json!({"value": "x"}))).await.status, 201);
 
@@ -61,6 +66,7 @@ async fn data_of_other_tenant_is_not_found() {
             .replace("ID", &id)
             .replace("HOOK", &hook)
             .replace("KEY", &key)
+            .replace("SESSION", &session)
             .replace("SECRET", "TOKEN")
             .replace("BLOB", &blob)
             .replace("SKILL", "probe");
@@ -68,6 +74,7 @@ async fn data_of_other_tenant_is_not_found() {
             .replace("ID", NEVER)
             .replace("HOOK", NEVER)
             .replace("KEY", NEVER)
+            .replace("SESSION", NEVER)
             .replace("SECRET", "never")
             .replace("BLOB", NEVER_BLOB)
             .replace("SKILL", "never");
@@ -81,6 +88,7 @@ async fn data_of_other_tenant_is_not_found() {
             text.replace(&id, NEVER)
                 .replace(&hook, NEVER)
                 .replace(&key, NEVER)
+                .replace(&session, NEVER)
                 .replace("TOKEN", "never")
                 .replace(&blob, NEVER_BLOB)
                 .replace("probe", "never")
@@ -89,7 +97,12 @@ async fn data_of_other_tenant_is_not_found() {
         let names = |reply: &Reply| reply.headers.keys().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(names(&theirs), names(&nobodys), "{route}");
     }
-    for list in ["/v1/executions", "/v1/skills", "/v1/webhooks/deliveries"] {
+    for list in [
+        "/v1/executions",
+        "/v1/skills",
+        "/v1/sessions",
+        "/v1/webhooks/deliveries",
+    ] {
         let listed = server.send(Call::get(list).key(&stranger)).await.json();
         assert_eq!(listed["items"], json!([]), "{list}");
     }
