@@ -21,6 +21,7 @@ mod id_argument;
 mod key;
 mod man_pages;
 mod moment;
+mod open;
 mod package_arguments;
 mod progress;
 mod prove;
@@ -104,6 +105,8 @@ enum Command {
     /// Serve the REST API
     #[command(after_help = "Example:\n  SKILLBOX_API_PORT=9000 skillbox serve")]
     Serve(ServeArgs),
+    /// Sign a browser in to the dashboard of a running server
+    Open(open::OpenArgs),
     /// As `serve`: `server start`
     #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
@@ -230,6 +233,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
     let Cli { global, command } = cli;
     match command {
         Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
+        Command::Open(args) => open::open(&args, &load_config(global, console)?, console),
         Command::Run(args) => {
             let config = load_config(global, console)?;
             enter_scope(&config);

@@ -64,7 +64,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "exec"]),
     ("Skills", &["skill", "tools", "deps"]),
     ("Data", &["blob", "secret"]),
-    ("Server", &["serve", "key", "webhook"]),
+    ("Server", &["serve", "open", "key", "webhook"]),
     ("This machine", &["doctor", "prove", "config"]),
     ("Help", &["help", "completions", "man-pages", "version"]),
 ];

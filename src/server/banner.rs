@@ -1,11 +1,15 @@
 //! The start-up banner: address, data folder, backends, key.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use crate::api::sessions;
+use crate::auth::ApiKey;
 use crate::config::{Config, DataFolder};
 use crate::engine::Engine;
+use crate::error;
+use crate::http::Dashboard;
 use crate::server::AdminKey;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +39,7 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
             let _ = std::io::stdout().lock().write_all(text.as_bytes());
         }
     };
-    print(text(facts));
+    print(text(facts) + &dashboard(greeting, facts).await);
     tracing::info!(address = %facts.address, data = %facts.folder.path().display(), "Serving on {}", facts.address);
     let sandbox = tokio::time::timeout(CHECK_MAX, facts.engine.sandbox().check()).await;
     let sandbox = match sandbox {
@@ -55,22 +59,62 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
     print(line("sandbox", &sandbox_state(facts.engine, &sandbox)));
 }
 
+/// Where the dashboard is. Only a terminal gets a link that signs in: other output ends up in logs.
+async fn dashboard(greeting: Greeting, facts: &Facts<'_>) -> String {
+    if facts.config.dashboard == Dashboard::Closed {
+        return String::new();
+    }
+    let url = base_url(facts);
+    let is_read = greeting == Greeting::Banner && std::io::stdout().is_terminal();
+    let link = match facts.key {
+        AdminKey::Created(key) | AdminKey::Existing(key) if is_read => {
+            sign_in_link(facts.engine, key, &url).await
+        }
+        AdminKey::Created(_) | AdminKey::Existing(_) | AdminKey::Unknown => Ok(None),
+    };
+    match link {
+        Ok(Some(link)) => line(
+            "dashboard",
+            &format!("{link}  (works once, for 10 minutes; then `skillbox open`)"),
+        ),
+        Ok(None) => line(
+            "dashboard",
+            &format!("{url}/ui/  (`skillbox open` prints a link that signs in)"),
+        ),
+        Err(error) => {
+            tracing::warn!(%error, "No sign-in link created");
+            String::new()
+        }
+    }
+}
+
+async fn sign_in_link(engine: &Engine, key: &ApiKey, url: &str) -> Result<Option<String>, error::Error> {
+    let caller = engine.keys().authenticate(key.reveal()).await?;
+    let link = sessions::create_link(engine, &caller, url).await?;
+    Ok(Some(link.url))
+}
+
+fn base_url(facts: &Facts<'_>) -> String {
+    let configured = facts.config.server_url.as_deref();
+    configured.map_or_else(
+        || format!("http://{}", reachable(facts.address)),
+        |url| url.trim_end_matches('/').to_owned(),
+    )
+}
+
 fn line(name: &str, value: &str) -> String {
     format!("  {name:<21}{value}\n")
 }
 
 fn text(facts: &Facts<'_>) -> String {
     let Facts {
-        config,
+        config: _,
         address,
         folder,
         key,
         engine: _,
     } = facts;
-    let url = config
-        .server_url
-        .clone()
-        .unwrap_or_else(|| format!("http://{}", reachable(*address)));
+    let url = base_url(facts);
     let mut text = format!("Skillbox {}\n", env!("CARGO_PKG_VERSION"));
     text += &line("API", &format!("{url}  (documented at {url}/openapi.json)"));
     text += &line("data", &folder.path().display().to_string());
@@ -120,7 +164,8 @@ fn sandbox_state(engine: &Engine, sandbox: &Result<&str, String>) -> String {
 }
 
 /// An address for clients, which cannot connect to 0.0.0.0.
-fn reachable(address: SocketAddr) -> SocketAddr {
+#[must_use]
+pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
     }

@@ -25,7 +25,7 @@ use crate::limits;
 
 pub use admin_key::{AdminKey, find_or_create_admin_key, recover_key};
 pub use assemble::{Assembled, assemble};
-pub use banner::Greeting;
+pub use banner::{Greeting, reachable};
 pub use error::Error;
 pub use signals::Signals;
 

@@ -12,6 +12,8 @@ mod cli_dev;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
+#[cfg(unix)]
+mod cli_open;
 mod cli_push;
 mod cli_remote;
 mod cli_requirements;

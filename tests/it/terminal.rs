@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::OwnedFd;
 use std::process::Stdio;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -35,7 +36,8 @@ pub(crate) const TERMINAL: Terminal = Terminal {
 };
 
 impl Terminal {
-    pub(crate) fn run(self, shell: &Shell, args: &[&str]) -> Screen {
+    /// The end of a person, and the end of a command.
+    fn open(self) -> (OwnedFd, File) {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
@@ -52,6 +54,36 @@ impl Terminal {
             ws_ypixel: 0,
         };
         rustix::termios::tcsetwinsize(&inside, size).unwrap();
+        (terminal, inside)
+    }
+
+    /// Runs a command until it has printed `text`, then ends it. Returns what the terminal was sent.
+    pub(crate) fn run_until(self, shell: &Shell, args: &[&str], text: &str) -> String {
+        let (terminal, inside) = self.open();
+        let mut command = shell.command(args);
+        command
+            .env("NO_COLOR", "1")
+            .stdout(inside.try_clone().unwrap())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        drop(inside);
+        let (mut terminal, mut sent, mut buffer) = (File::from(terminal), Vec::new(), [0; 4096]);
+        while !String::from_utf8_lossy(&sent).contains(text) {
+            // An error once the other end is closed.
+            let read = terminal.read(&mut buffer).unwrap_or(0);
+            let so_far = String::from_utf8_lossy(&sent);
+            assert_ne!(read, 0, "it ended without `{text}`: {so_far}");
+            sent.extend_from_slice(&buffer[..read]);
+        }
+        let pid = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        child.wait().unwrap();
+        String::from_utf8_lossy(&sent).into_owned()
+    }
+
+    pub(crate) fn run(self, shell: &Shell, args: &[&str]) -> Screen {
+        let (terminal, inside) = self.open();
         let stream = |is_on_it: bool| match is_on_it {
             true => Stdio::from(inside.try_clone().unwrap()),
             false => Stdio::piped(),

@@ -9,6 +9,7 @@ mod remote;
 mod run_body;
 mod runs;
 mod secrets;
+mod sessions;
 mod skills;
 mod tools;
 mod watch;
