@@ -75,6 +75,11 @@ uuid_id!(
     "session id must be a lower-case hyphenated UUID"
 );
 uuid_id!(
+    /// An entry of the audit trail.
+    AuditId,
+    "audit id must be a lower-case hyphenated UUID"
+);
+uuid_id!(
     /// A running Skillbox process. Its sandboxes carry the id, so that processes on one engine ignore each other's.
     InstanceId,
     "instance id must be a lower-case hyphenated UUID"

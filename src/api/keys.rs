@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ADMIN, List, require, time};
-use crate::auth::{ApiKey, Caller, KeyRecord, Scope, Scopes};
+use super::{ADMIN, List, audit, require, time};
+use crate::auth::{ApiKey, AuditAction, Caller, KeyRecord, Scope, Scopes};
 use crate::engine::{Engine, NewKey, PageRequest};
 use crate::error::{Code, Error};
 use crate::ids::{KeyId, Tenant};
@@ -89,7 +89,12 @@ pub async fn create(engine: &Engine, caller: &Caller, new: CreateKey) -> Result<
         scopes: Scopes::new(new.scopes),
         expires_at: new.expires_at,
     };
-    let (record, key) = engine.keys().create(tenant, new).await?;
+    let made = audit::recorded(engine, caller, AuditAction::KeyCreated, |engine| async move {
+        let made = engine.keys().create(tenant, new).await?;
+        let id = made.0.id.to_string();
+        Ok((made, id))
+    });
+    let (record, key) = made.await?;
     Ok(FreshKey::new(&record, &key))
 }
 
@@ -101,14 +106,23 @@ pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result
 
 pub async fn revoke(engine: &Engine, caller: &Caller, id: KeyId) -> Result<KeyInfo, Error> {
     require(caller, ADMIN)?;
-    let record = engine.keys().revoke(caller.tenant(), id).await?;
-    Ok(KeyInfo::from(&record))
+    let tenant = caller.tenant().clone();
+    let revoked = audit::recorded(engine, caller, AuditAction::KeyRevoked, |engine| async move {
+        let record = engine.keys().revoke(&tenant, id).await?;
+        Ok((record, id.to_string()))
+    });
+    Ok(KeyInfo::from(&revoked.await?))
 }
 
 /// Replaces a key by a new one with the same name, scopes and expiry.
 pub async fn rotate(engine: &Engine, caller: &Caller, id: KeyId) -> Result<FreshKey, Error> {
     require(caller, ADMIN)?;
-    let (record, key) = engine.keys().rotate(caller.tenant(), id).await?;
+    let tenant = caller.tenant().clone();
+    let rotated = audit::recorded(engine, caller, AuditAction::KeyRotated, |engine| async move {
+        let made = engine.keys().rotate(&tenant, id).await?;
+        Ok((made, id.to_string()))
+    });
+    let (record, key) = rotated.await?;
     Ok(FreshKey::new(&record, &key))
 }
 

@@ -3,6 +3,7 @@
 //! HTTP handlers and the embedded client of the command line call the same functions.
 
 mod args;
+pub mod audit;
 pub mod blobs;
 mod create_execution;
 pub mod events;

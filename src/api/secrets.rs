@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ADMIN, List, require};
-use crate::auth::Caller;
+use super::{ADMIN, List, audit, require};
+use crate::auth::{AuditAction, Caller};
 use crate::engine::{Engine, PageRequest};
 use crate::error::Error;
 use crate::secret::SecretValue;
@@ -33,7 +33,12 @@ pub async fn set(
     value: &SecretValue,
 ) -> Result<Saved, Error> {
     require(caller, ADMIN)?;
-    engine.secrets().set(caller.tenant(), name, value).await
+    let (tenant, name, value) = (caller.tenant().clone(), name.clone(), value.clone());
+    let set = audit::recorded(engine, caller, AuditAction::SecretSet, |engine| async move {
+        let saved = engine.secrets().set(&tenant, &name, &value).await?;
+        Ok((saved, name.to_string()))
+    });
+    set.await
 }
 
 /// Sorted by name.
@@ -45,7 +50,12 @@ pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result
 /// Programs that have the secret keep it until they end.
 pub async fn delete(engine: &Engine, caller: &Caller, name: &SecretName) -> Result<(), Error> {
     require(caller, ADMIN)?;
-    engine.secrets().delete(caller.tenant(), name).await
+    let (tenant, name) = (caller.tenant().clone(), name.clone());
+    let deleted = audit::recorded(engine, caller, AuditAction::SecretDeleted, |engine| async move {
+        engine.secrets().delete(&tenant, &name).await?;
+        Ok(((), name.to_string()))
+    });
+    deleted.await
 }
 
 impl From<&SecretRecord> for SecretInfo {

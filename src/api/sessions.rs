@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ADMIN, ANY_KEY, List, require};
-use crate::auth::{Caller, KeyedSession, RequestSource, Scope};
+use super::{ADMIN, ANY_KEY, List, audit, require};
+use crate::auth::{AuditAction, Caller, KeyedSession, RequestSource, Scope};
 use crate::engine::{Engine, OpenedSession, PageRequest};
 use crate::error::{Code, Error};
 use crate::ids::{KeyId, SessionId, Tenant};
@@ -17,9 +17,11 @@ use crate::ids::{KeyId, SessionId, Tenant};
 pub struct SignIn {
     /// API key.
     #[serde(default)]
+    #[schema(value_type = String)]
     pub key: Option<String>,
     /// Token of a sign-in link: what follows `#token=`.
     #[serde(default)]
+    #[schema(value_type = String)]
     pub token: Option<String>,
 }
 
@@ -123,17 +125,23 @@ impl fmt::Debug for SignInUrl {
 
 /// Opens a session with a key or a token. Needs no caller: the body is the proof.
 pub async fn open(engine: &Engine, body: SignIn, source: RequestSource) -> Result<OpenedSession, Error> {
-    let opened = match (body.key, body.token) {
-        (Some(key), None) => engine.sessions().open_with_key(&key).await?,
-        (None, Some(token)) => engine.sessions().open_with_link(&token).await?,
-        (Some(_), Some(_)) | (None, None) => {
-            return Err(Error::invalid("key, token: send exactly one of them"));
-        }
+    let runner = engine.clone();
+    // Detached: a client that disconnects must not keep a used link out of the audit trail.
+    let work = async move {
+        let opened = match (body.key, body.token) {
+            (Some(key), None) => runner.sessions().open_with_key(&key).await?,
+            (None, Some(token)) => runner.sessions().open_with_link(&token).await?,
+            (Some(_), Some(_)) | (None, None) => {
+                return Err(Error::invalid("key, token: send exactly one of them"));
+            }
+        };
+        let caller = opened.caller.from_source(source);
+        let session = caller.session().map(|id| id.to_string());
+        let audit = runner.audit();
+        audit.record(&caller, AuditAction::SessionOpened, session).await;
+        Ok(OpenedSession { caller, ..opened })
     };
-    Ok(OpenedSession {
-        caller: opened.caller.from_source(source),
-        ..opened
-    })
+    engine.run_detached(work).await
 }
 
 pub async fn identity(engine: &Engine, caller: &Caller) -> Result<Identity, Error> {
@@ -161,7 +169,16 @@ pub async fn sign_out(engine: &Engine, caller: &Caller) -> Result<(), Error> {
             "a request with an API key has no session; revoke the key to end it",
         ));
     };
-    engine.sessions().end(caller.tenant(), id).await
+    end_recorded(engine, caller, id).await
+}
+
+async fn end_recorded(engine: &Engine, caller: &Caller, id: SessionId) -> Result<(), Error> {
+    let tenant = caller.tenant().clone();
+    let ended = audit::recorded(engine, caller, AuditAction::SessionEnded, |engine| async move {
+        engine.sessions().end(&tenant, id).await?;
+        Ok(((), id.to_string()))
+    });
+    ended.await
 }
 
 /// Sessions that have not ended, newest first.
@@ -177,7 +194,7 @@ pub async fn list(engine: &Engine, caller: &Caller, page: PageRequest) -> Result
 
 pub async fn end(engine: &Engine, caller: &Caller, id: SessionId) -> Result<(), Error> {
     require(caller, ADMIN)?;
-    engine.sessions().end(caller.tenant(), id).await
+    end_recorded(engine, caller, id).await
 }
 
 /// A link to the dashboard at `base_url`. A session cannot extend itself with one.
@@ -189,7 +206,17 @@ pub async fn create_link(engine: &Engine, caller: &Caller, base_url: &str) -> Re
             "sign-in links are created with an API key; run `skillbox open`",
         ));
     }
-    let link = engine.sessions().create_link(caller).await?;
+    let key = caller.clone();
+    let created = audit::recorded(
+        engine,
+        caller,
+        AuditAction::SignInLinkCreated,
+        |engine| async move {
+            let link = engine.sessions().create_link(&key).await?;
+            Ok((link, key.key().to_string()))
+        },
+    );
+    let link = created.await?;
     Ok(SignInUrl {
         url: format!("{base_url}/ui/#token={}", link.token.reveal()),
         expires_at: link.expires_at,

@@ -5,8 +5,8 @@ use std::fs::File;
 
 use serde::{Deserialize, Serialize};
 
-use super::{List, RUN_OR_SKILLS, SKILLS, require};
-use crate::auth::Caller;
+use super::{List, RUN_OR_SKILLS, SKILLS, audit, require};
+use crate::auth::{AuditAction, Caller};
 use crate::blob::Object;
 use crate::engine::{Engine, PageRequest, PushSource};
 use crate::error::Error;
@@ -147,7 +147,12 @@ pub async fn publish(engine: &Engine, caller: &Caller, push: Push) -> Result<Pub
         key: Some(caller.key()),
         requirements: push.requirements,
     };
-    let (record, published) = engine.skills().publish_from(source, push.archive).await?;
+    let published = audit::recorded(engine, caller, AuditAction::SkillPublished, |engine| async move {
+        let made = engine.skills().publish_from(source, push.archive).await?;
+        let target = format!("{}@{}", made.0.name, made.0.version);
+        Ok((made, target))
+    });
+    let (record, published) = published.await?;
     Ok(PublishedSkill {
         skill: with_latest(engine, record).await?,
         existed: matches!(published, Published::Same(_)),
@@ -192,9 +197,16 @@ pub async fn set_requirements(
     added: &AddedRequirements,
 ) -> Result<Skill, Error> {
     require(caller, SKILLS)?;
-    let SkillRef { name, selector } = skill;
-    let skills = engine.skills();
-    let changed = skills.set_requirements(caller.tenant(), name, selector, &added.requirements);
+    let (tenant, skill, added) = (caller.tenant().clone(), skill.clone(), added.clone());
+    let action = AuditAction::SkillRequirementsSet;
+    let changed = audit::recorded(engine, caller, action, |engine| async move {
+        let SkillRef { name, selector } = &skill;
+        let skills = engine.skills();
+        let record = skills.set_requirements(&tenant, name, selector, &added.requirements);
+        let record = record.await?;
+        let target = format!("{}@{}", record.name, record.version);
+        Ok((record, target))
+    });
     with_latest(engine, changed.await?).await
 }
 
@@ -222,7 +234,12 @@ pub async fn delete(
     selector: &Selector,
 ) -> Result<(), Error> {
     require(caller, SKILLS)?;
-    engine.skills().delete(caller.tenant(), name, selector).await
+    let (tenant, name, selector) = (caller.tenant().clone(), name.clone(), selector.clone());
+    let deleted = audit::recorded(engine, caller, AuditAction::SkillDeleted, |engine| async move {
+        engine.skills().delete(&tenant, &name, &selector).await?;
+        Ok(((), format!("{name}@{selector}")))
+    });
+    deleted.await
 }
 
 impl From<&SkillRecord> for SkillSummary {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ADMIN, List, RUN, require};
-use crate::auth::Caller;
+use super::{ADMIN, List, RUN, audit, require};
+use crate::auth::{AuditAction, Caller};
 use crate::engine::{Engine, PageRequest, Signing};
 use crate::error::Error;
 use crate::ids::{DeliveryId, ExecutionId};
@@ -88,8 +88,17 @@ pub async fn of_execution(
 /// Sends a webhook again now, with all of its retries.
 pub async fn redeliver(engine: &Engine, caller: &Caller, id: DeliveryId) -> Result<DeliveryInfo, Error> {
     require(caller, RUN)?;
-    let delivery = engine.webhooks().redeliver(caller.tenant(), id).await?;
-    Ok(DeliveryInfo::from(&delivery))
+    let tenant = caller.tenant().clone();
+    let again = audit::recorded(
+        engine,
+        caller,
+        AuditAction::WebhookRedelivered,
+        |engine| async move {
+            let delivery = engine.webhooks().redeliver(&tenant, id).await?;
+            Ok((delivery, id.to_string()))
+        },
+    );
+    Ok(DeliveryInfo::from(&again.await?))
 }
 
 /// The signing secret of the tenant; created if it does not exist.
@@ -101,8 +110,13 @@ pub async fn signing_secret(engine: &Engine, caller: &Caller) -> Result<SigningS
 /// Replaces the signing secret. The previous one signs too for a day.
 pub async fn rotate_signing_secret(engine: &Engine, caller: &Caller) -> Result<SigningSecretInfo, Error> {
     require(caller, ADMIN)?;
-    let signing = engine.webhooks().rotate_signing_secret(caller.tenant()).await?;
-    Ok(signing.into())
+    let tenant = caller.tenant().clone();
+    let action = AuditAction::WebhookSecretRotated;
+    let rotated = audit::recorded(engine, caller, action, |engine| async move {
+        let signing = engine.webhooks().rotate_signing_secret(&tenant).await?;
+        Ok((signing, tenant.to_string()))
+    });
+    Ok(rotated.await?.into())
 }
 
 impl From<&store::Delivery> for DeliveryInfo {

@@ -96,6 +96,7 @@ impl Maintenance<'_> {
             ("forgetting", self.forget_expired().await),
             ("deleting idempotency keys", self.forget_idempotency_keys().await),
             ("deleting sessions", self.engine.sessions().delete_ended().await),
+            ("deleting audit entries", self.engine.audit().delete_old().await),
             ("pruning blobs", self.engine.blobs().prune().await),
             ("sweeping blobs", self.engine.blobs().sweep().await),
             ("evicting", self.evict_unused().await),

@@ -2,6 +2,7 @@
 
 mod added_packages;
 mod admission;
+mod audit;
 mod blobs;
 mod cache;
 mod cancel;
@@ -215,6 +216,8 @@ macro_rules! use_cases {
 }
 
 use_cases! {
+    /// Who changed what.
+    audit: Audit;
     /// Uploaded files and those that programs return, by digest.
     blobs: Blobs;
     /// Recorded executions: listed, watched, cancelled, and their files.
@@ -292,7 +295,7 @@ impl Engine {
     }
 
     /// Runs `work` to its end even if the caller disconnects, in the caller's log span.
-    async fn run_detached<T: Send + 'static>(
+    pub async fn run_detached<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {

@@ -91,6 +91,7 @@ pub(crate) fn document(table: &RouteTable) -> Value {
     for (keyword, rule) in rules.as_object().into_iter().flatten() {
         schemas["CreateExecution"][keyword] = rule.clone();
     }
+    schemas["SignIn"]["oneOf"] = json!([{"required": ["key"]}, {"required": ["token"]}]);
     let members = &mut schemas["CreateExecution"]["properties"];
     members["files"]["maxProperties"] = json!(limits::INPUT_FILES_MAX);
     members["mount_skills"]["uniqueItems"] = json!(true);
@@ -199,6 +200,7 @@ fn described(table: &RouteTable) -> OpenApi {
                 "Sign in to the dashboard and out. In place of an API key, each route accepts the cookie of a session together with \
                  its page token in the header `X-Skillbox-Page`.",
             ),
+            tag("audit", "Who changed what."),
             tag("server", "Health, metrics and this document."),
         ]))
         .build()

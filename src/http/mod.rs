@@ -5,6 +5,7 @@ mod access;
 mod activity;
 mod artifacts;
 mod attachment;
+mod audit;
 mod authorization;
 mod blobs;
 mod body;

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, session, skills,
-    tools, webhooks,
+    artifacts, audit, blobs, deps, document, events, executions, health, keys, metrics, secrets, session,
+    skills, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -73,6 +73,7 @@ pub(crate) fn table() -> RouteTable {
         .route(ANY_KEY, routes!(session::create_link))
         .route(ADMIN, routes!(session::list))
         .route(ADMIN, routes!(session::end))
+        .route(ADMIN, routes!(audit::list))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
         .route(ADMIN, routes!(secrets::delete))

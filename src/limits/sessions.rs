@@ -20,5 +20,11 @@ pub const SIGN_IN_LINK_LIFE: Duration = Duration::from_secs(10 * 60);
 pub const SIGN_IN_LINKS_PER_KEY_MAX: u32 = 16;
 /// Ended sessions, and as many expired links, that one round of maintenance deletes.
 pub const ENDED_SESSIONS_PER_ROUND: u32 = 10_000;
+/// Entries of the audit trail per tenant; the oldest is deleted for a further one.
+pub const AUDIT_ENTRIES_PER_TENANT_MAX: u32 = 100_000;
+/// Entries of the audit trail are deleted at this age.
+pub const AUDIT_AGE_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Old entries that one round of maintenance deletes.
+pub const AUDIT_ENTRIES_PER_ROUND: u32 = 10_000;
 /// Body of a sign-in.
 pub const SIGN_IN_BODY_BYTES_MAX: u64 = 4 * KIB;

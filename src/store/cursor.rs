@@ -40,6 +40,7 @@ pub(super) enum List<'a> {
     Blobs(&'a Tenant),
     Packages(&'a Tenant),
     Deliveries(&'a Tenant),
+    Audit(&'a Tenant),
 }
 
 /// A position in a list that is ordered by time and id.
@@ -102,6 +103,7 @@ impl List<'_> {
             Self::Sessions(tenant) => format!("sessions\n{tenant}"),
             Self::Packages(tenant) => format!("packages\n{tenant}"),
             Self::Deliveries(tenant) => format!("deliveries\n{tenant}"),
+            Self::Audit(tenant) => format!("audit\n{tenant}"),
         };
         let mut mark = Mark::default();
         mark.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..8]);
@@ -188,6 +190,7 @@ mod tests {
             List::Keys(&tenant),
             List::Secrets(&tenant),
             List::Sessions(&tenant),
+            List::Audit(&tenant),
             List::Blobs(&tenant),
         ];
         for (i, of) in lists.iter().enumerate() {

@@ -1,15 +1,16 @@
-//! Metadata of skills, executions, keys, sessions, secrets, blobs, packages and webhooks. Each act is atomic; no transaction leaves
+//! Metadata of skills, executions, keys, sessions, secrets, blobs, packages and webhooks, and the audit trail. Each act is atomic; no transaction leaves
 //! this module.
 //!
 //! Each query for a caller names its tenant. These do not, because they serve no caller: the look-ups of a key, a session and a
 //! sign-in link by their hashes, which find the tenant, the claim of due webhooks, and maintenance for all tenants ([`Store::interrupt_running`],
 //! [`Store::running_instances`], [`Store::queue_owners`], [`Store::recover_queue`], [`Store::cancel_requests`],
 //! [`Store::delete_idempotency_keys`], [`Store::expired_executions`], [`Store::skill_digest_is_used`],
-//! [`Store::delete_ended_sessions`], [`Store::retire_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_digest_is_used`]).
+//! [`Store::delete_ended_sessions`], [`Store::delete_audit_entries`], [`Store::retire_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_digest_is_used`]).
 //!
 //! `contract` tests what every backend must do.
 
 mod acts;
+mod audit;
 mod blobs;
 #[cfg(test)]
 mod contract;

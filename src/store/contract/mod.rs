@@ -1,5 +1,6 @@
 //! What every backend must do, as tests: written once, run for each.
 
+pub(super) mod audit;
 pub(super) mod blobs;
 pub(super) mod deliveries;
 pub(super) mod executions;
@@ -99,6 +100,12 @@ macro_rules! contract_tests {
                 an_expired_sign_in_link_is_not_found,
                 sign_in_links_of_a_key_are_limited,
                 a_tenant_never_sees_the_sessions_of_another,
+            ]
+            audit: [
+                audit_entries_read_back_newest_first,
+                oldest_audit_entries_are_deleted_beyond_limit,
+                old_audit_entries_are_deleted,
+                a_tenant_never_sees_the_audit_trail_of_another,
             ]
             blobs: [
                 blob_is_stored_once_and_its_expiry_never_moves_back,

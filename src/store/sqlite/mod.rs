@@ -1,6 +1,7 @@
 //! The store in one SQLite file: a write-ahead log, one connection that writes, a few that read.
 
 mod access;
+mod audit;
 mod blobs;
 mod deliveries;
 mod due;

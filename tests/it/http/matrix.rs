@@ -16,6 +16,7 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
+    ("GET /v1/audit", "----xxo"),
     ("GET /v1/blobs", "----oxo"),
     ("POST /v1/blobs", "----oxo"),
     ("DELETE /v1/blobs/{id}", "----oxo"),

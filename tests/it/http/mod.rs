@@ -1,5 +1,6 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
+mod audit;
 mod blobs;
 mod browser;
 mod client;
