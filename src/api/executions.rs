@@ -13,11 +13,11 @@ use crate::blob::Object;
 use crate::engine::{ArtifactFile, Engine, PageRequest, RunOptions, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{
-    Arrivals, Bookmark, Execution, LogLine, LogPart, LogSource, Logs, PartContent, Status, Summary,
+    Arrivals, Bookmark, Execution, LogLine, LogPart, LogSource, Logs, Omitted, PartContent, Status, Summary,
 };
 use crate::ids::{ExecutionId, Tenant};
 use crate::skill::SkillName;
-use crate::store::ExecutionFilter;
+use crate::store::{ExecutionFilter, ExecutionSource};
 
 /// Recorded output as text. Invalid UTF-8 is shown as U+FFFD.
 #[derive(Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -195,6 +195,20 @@ pub async fn get(
     }
 }
 
+/// The current state of an execution, without reading these parts.
+pub async fn get_without(
+    engine: &Engine,
+    caller: &Caller,
+    id: ExecutionId,
+    omitted: Omitted,
+) -> Result<Execution, Error> {
+    require(caller, RUN)?;
+    engine
+        .executions()
+        .get_without(caller.tenant(), id, omitted)
+        .await
+}
+
 /// What an execution printed and logged. Empty before its end.
 pub async fn logs(engine: &Engine, caller: &Caller, id: ExecutionId) -> Result<Logs, Error> {
     let execution = get(engine, caller, id, None).await?;
@@ -257,8 +271,8 @@ pub async fn prune(
     }
     let age = Duration::from_secs(request.older_than);
     let filter = ExecutionFilter {
-        status: request.status,
-        skill: request.skill,
+        statuses: request.status.into(),
+        source: request.skill.map(ExecutionSource::Skill),
         ..ExecutionFilter::default()
     };
     let tenant = caller.tenant();

@@ -5,6 +5,7 @@
 mod args;
 pub mod audit;
 pub mod blobs;
+pub mod changes;
 mod create_execution;
 pub mod events;
 pub mod executions;
@@ -13,9 +14,12 @@ pub mod packages;
 mod page;
 mod problem;
 pub mod secrets;
+pub mod server;
 pub mod sessions;
 pub mod skills;
+pub mod stats;
 pub mod tools;
+pub mod usage;
 pub mod webhooks;
 
 use serde::de::{self, Deserialize, Deserializer};
@@ -77,6 +81,18 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     let text = Option::<String>::deserialize(deserializer)?;
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|_| de::Error::custom("not a time; write date, time and zone, like 2026-01-31T12:00:00Z"))
+}
+
+/// Words of a query, separated by commas. The error names the unknown one.
+pub(crate) fn words<'de, D, T, C>(deserializer: D) -> Result<C, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+    C: FromIterator<T>,
+{
+    let text = String::deserialize(deserializer)?;
+    let word = |word: &str| T::deserialize(de::value::StringDeserializer::new(word.to_owned()));
+    text.split(',').map(word).collect()
 }
 
 #[cfg(test)]

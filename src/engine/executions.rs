@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::blob::{self, Link, Object};
 use crate::engine::{Executions, PageRequest, clock, failure, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry};
+use crate::execution::{Execution, FileEntry, Omitted};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{ExecutionFilter, Page};
@@ -53,17 +53,43 @@ impl Executions<'_> {
         Ok(self.engine.store.execution(tenant, id).await?)
     }
 
+    /// As [`get`](Self::get), without reading these parts.
+    pub async fn get_without(
+        self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        omitted: Omitted,
+    ) -> Result<Execution, Error> {
+        Ok(self.engine.store.execution_without(tenant, id, omitted).await?)
+    }
+
     /// Deletes an ended execution with its files.
     pub async fn delete(self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
         if self.get(tenant, id).await?.outcome.is_none() {
             let message = format!("execution `{id}` has not ended; cancel it first");
             return Err(Error::new(Code::Conflict, message));
         }
-        self.engine.maintenance().forget(tenant, id).await
+        self.engine.maintenance().forget(tenant, id).await?;
+        self.engine.publish_deletion(tenant, id);
+        Ok(())
     }
 
     /// Deletes ended executions that match and were accepted at least `age` ago: at most [`limits::PRUNED_PER_CALL`].
     pub async fn prune(
+        self,
+        tenant: &Tenant,
+        filter: ExecutionFilter,
+        age: Duration,
+        dry_run: bool,
+    ) -> Result<Pruned, Error> {
+        let pruned = self.prune_pages(tenant, filter, age, dry_run).await;
+        if !dry_run {
+            self.engine.publish_reset(tenant);
+        }
+        pruned
+    }
+
+    async fn prune_pages(
         self,
         tenant: &Tenant,
         filter: ExecutionFilter,

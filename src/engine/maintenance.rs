@@ -93,6 +93,8 @@ impl Maintenance<'_> {
         let results = [
             ("ending lost executions", self.end_lost().await),
             ("reconciling", self.reconcile(&dead).await),
+            ("counting executions", self.count_ended().await),
+            ("deleting old counts", self.delete_old_counts().await),
             ("forgetting", self.forget_expired().await),
             ("deleting idempotency keys", self.forget_idempotency_keys().await),
             ("deleting sessions", self.engine.sessions().delete_ended().await),
@@ -135,6 +137,7 @@ impl Maintenance<'_> {
             for (tenant, id) in self.engine.store.interrupt_running(owner, clock::now()).await? {
                 tracing::warn!(execution.id = %id, "Execution {id} interrupted: its process ended");
                 self.delete_artifacts(&tenant, id).await?;
+                self.engine.publish_recorded(&tenant, id).await?;
             }
         }
         Ok(())
@@ -145,7 +148,11 @@ impl Maintenance<'_> {
         let mut closed = Ok(());
         for (tenant, id) in self.engine.running.take_unsaved() {
             match self.engine.store.finish(&tenant, id, outcome::unsaved()).await {
-                Ok(true) | Err(store::Error::NotFound(_)) => self.delete_artifacts(&tenant, id).await?,
+                Ok(true) => {
+                    self.delete_artifacts(&tenant, id).await?;
+                    self.engine.publish_recorded(&tenant, id).await?;
+                }
+                Err(store::Error::NotFound(_)) => self.delete_artifacts(&tenant, id).await?,
                 // It was recorded after all.
                 Ok(false) => {}
                 Err(error) => {

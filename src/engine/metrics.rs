@@ -41,6 +41,7 @@ impl Engine {
             ],
         };
         self.metrics.ended(&ended);
+        self.count_warm(new, outcome);
         telemetry::trace_phases(&ended.phases);
     }
 

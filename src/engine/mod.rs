@@ -6,6 +6,7 @@ mod audit;
 mod blobs;
 mod cache;
 mod cancel;
+mod changes;
 mod clock;
 mod code;
 mod deps;
@@ -18,6 +19,7 @@ mod metrics;
 mod missing_package;
 mod mounts;
 mod outcome;
+mod overview;
 mod plan;
 mod queue;
 mod request;
@@ -29,10 +31,12 @@ mod secret_guard;
 mod secrets;
 mod sessions;
 mod skills;
+mod statistics;
 mod subscription;
 #[cfg(test)]
 mod tests;
 mod wait;
+mod warm_use;
 mod webhooks;
 
 use std::fs::File;
@@ -61,15 +65,20 @@ use cache::SkillCache;
 use deps::Installations;
 use running::RunningExecutions;
 
+pub use admission::Load;
 pub use blobs::{BlobPolicy, NewBlob};
+pub use changes::{Change, ChangeId, ChangeSubscription, InvalidChangeId, SkillAction, SkillChange};
 pub use deps::{DependencySettings, Index};
 pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
+pub use overview::{ServerState, TenantUsage, Tenants};
 pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use sessions::{NewSignInLink, OpenedSession};
 pub use skills::PushSource;
+pub use statistics::{Stats, StatsRequest};
 pub use subscription::Subscription;
+pub use warm_use::WarmCounts;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};
 
 /// All use cases over one set of adapters, grouped by what they deal with. Cheap to clone.
@@ -96,6 +105,8 @@ pub struct EngineState {
     submissions: SubmissionLimit,
     running: Arc<RunningExecutions>,
     metrics: Metrics,
+    observed: overview::Observed,
+    published: changes::Published,
     /// Wakes the webhook sender.
     webhooks_due: Notify,
     /// Executions run here, not in a handler's future, so that a disconnect does not cancel their cleanup.
@@ -220,12 +231,16 @@ use_cases! {
     audit: Audit;
     /// Uploaded files and those that programs return, by digest.
     blobs: Blobs;
+    /// Changes as they happen.
+    changes: Changes;
     /// Recorded executions: listed, watched, cancelled, and their files.
     executions: Executions;
     /// API keys.
     keys: Keys;
     /// Health, cleanup and shutdown of this process.
     maintenance: Maintenance;
+    /// State of this server and what a tenant uses of it.
+    overview: Overview;
     /// Installed packages.
     packages: Packages;
     /// Runs and queues requests.
@@ -289,6 +304,8 @@ impl Engine {
             submissions: SubmissionLimit::new(limits::SUBMISSIONS_AT_ONCE),
             running,
             metrics,
+            observed: overview::Observed::default(),
+            published: changes::Published::default(),
             webhooks_due: Notify::new(),
             tasks,
         }))

@@ -6,7 +6,7 @@ use crate::engine::run::{RecordedState, Watcher};
 use crate::engine::schemas::Schemas;
 use crate::engine::{OnDisconnect, RunSpec, Settings, clock, code};
 use crate::error::Error;
-use crate::execution::{AskedLimits, JsonText, ResourceLimits, Workdir};
+use crate::execution::{AskedLimits, ExecutionKey, JsonText, ResourceLimits, Workdir};
 use crate::ids::{Digest, ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{
@@ -105,6 +105,7 @@ pub(super) struct PlannedRun {
     pub(super) progress: Option<ProgressSender>,
     pub(super) accepted_at: jiff::Timestamp,
     pub(super) callback_url: Option<CallbackUrl>,
+    pub(super) key: Option<ExecutionKey>,
     pub(super) recorded: RecordedState,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) watcher: Option<Watcher>,
@@ -131,6 +132,7 @@ impl PlannedRun {
             progress: None,
             accepted_at: clock::now(),
             callback_url: None,
+            key: None,
             recorded: RecordedState::Nothing,
             on_disconnect: OnDisconnect::default(),
             watcher: None,

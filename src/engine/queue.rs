@@ -53,7 +53,8 @@ impl Runs<'_> {
         if let Some(id) = self.find_repeated(tenant, key.as_ref()).await? {
             return self.engine.executions().get(tenant, id).await;
         }
-        let planned = Box::pin(self.accept(tenant, request)).await?;
+        let mut planned = Box::pin(self.accept(tenant, request)).await?;
+        planned.key = options.key;
         planned.record_span();
         let stored = RunSpec::pin_mounts(stored, &planned.job.sandbox.mounted)?;
         let waiting = self.enter_queue(&planned.tenant, planned.id(), Lane::Queued)?;
@@ -101,7 +102,10 @@ impl Runs<'_> {
         };
         match self.engine.store.delete_queued(&tenant, id).await {
             // It never ran: delete it, so that the request can be repeated.
-            Ok(true) => Err(error),
+            Ok(true) => {
+                self.engine.publish_deletion(&tenant, id);
+                Err(error)
+            }
             // Cancelled while it waited, or ended. Maintenance closes a row that still says `running`.
             Ok(false) => match self.engine.executions().get(&tenant, id).await {
                 Ok(execution) if execution.status.is_final() => {
@@ -179,11 +183,14 @@ impl Runs<'_> {
             key,
         };
         match self.engine.store.enqueue(queued).await {
-            Ok(Enqueued::New) => Ok(Enqueue::Recorded(Box::new(Execution {
-                new: execution,
-                status: Status::Queued,
-                outcome: None,
-            }))),
+            Ok(Enqueued::New) => {
+                self.engine.publish_live(&execution, Status::Queued);
+                Ok(Enqueue::Recorded(Box::new(Execution {
+                    new: execution,
+                    status: Status::Queued,
+                    outcome: None,
+                })))
+            }
             Ok(Enqueued::Duplicate(id)) => Ok(Enqueue::Repeated(id)),
             Err(store::Error::Quota) => {
                 let mebibytes = limits::QUEUED_BYTES_MAX / limits::MIB;
@@ -293,6 +300,7 @@ impl Runs<'_> {
         planned.job.urgency = Urgency::Deferred;
         planned.accepted_at = recorded.created_at;
         planned.callback_url = recorded.callback_url;
+        planned.key = recorded.key;
         planned.recorded = RecordedState::Queued;
         planned.record_span();
         let cancel = registration.cancel();
@@ -339,6 +347,7 @@ impl Runs<'_> {
             .await?;
         if left {
             self.engine.count_end(&waited, &outcome);
+            self.engine.publish_end(&waited, &outcome);
             self.engine.webhooks().notify_sender(&waited);
         }
         Ok(left)

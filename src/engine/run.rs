@@ -19,7 +19,9 @@ use crate::engine::secrets::masked;
 use crate::engine::subscription::Subscription;
 use crate::engine::{Engine, RunOptions, RunRequest, Runs, clock, failure, metrics, queue};
 use crate::error::{Code, Error};
-use crate::execution::{ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Timings, milliseconds};
+use crate::execution::{
+    ChosenBackend, Execution, FileEntry, NewExecution, Outcome, Status, Timings, milliseconds,
+};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::sandbox::{BackendChoice, Job, ProgressSender, RunContext};
@@ -95,6 +97,7 @@ impl PlannedRun {
             created_at: self.accepted_at,
             workdir: Some(self.workdir),
             requirements: Some(self.all_requirements()),
+            key: self.key.clone(),
             callback_url: self.callback_url.clone(),
         }
     }
@@ -149,6 +152,7 @@ impl Runs<'_> {
         // Each part is boxed on its own, because they run one after the other.
         let mut planned = Box::pin(self.accept(tenant, request)).await?;
         planned.on_disconnect = options.on_disconnect;
+        planned.key = options.key;
         planned.record_span();
         if let Some(keyed) = keyed {
             return Box::pin(self.run_once(planned, keyed, attached)).await;
@@ -243,6 +247,9 @@ impl Runs<'_> {
             let is_running = recorded
                 .set_running(&self.engine.store, new.clone(), on_visible)
                 .await?;
+            if is_running {
+                self.engine.publish_live(&new, Status::Running);
+            }
             if is_running && let Some(watcher) = watcher {
                 let _ = watcher.send(self.engine.executions().follow_here(registration));
             }
@@ -264,6 +271,7 @@ impl Runs<'_> {
         let outcome = match outcome {
             Ok(outcome) => outcome,
             Err(error) if is_unknown && self.engine.store.withdraw(&new.tenant, new.id).await? => {
+                self.engine.publish_deletion(&new.tenant, new.id);
                 return Err(error);
             }
             Err(error) => failed(&error),
@@ -371,6 +379,7 @@ impl Runs<'_> {
             return Ok(self.engine.store.execution(&new.tenant, id).await?);
         }
         self.engine.count_end(&new, &outcome);
+        self.engine.publish_end(&new, &outcome);
         self.engine.webhooks().notify_sender(&new);
         tracing::info!(execution.id = %id, status = outcome.status.as_str(), "Finished execution {id}");
         Ok(Execution {

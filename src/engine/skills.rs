@@ -8,7 +8,7 @@ use crate::blob;
 use crate::bundle;
 use crate::engine::added_packages::check_requirements;
 use crate::engine::cache::{SkillCache, Unpacked};
-use crate::engine::{PageRequest, Skills, clock, failure, rows};
+use crate::engine::{PageRequest, SkillAction, SkillChange, Skills, clock, failure, rows};
 use crate::error::{Code, Error, quoted};
 use crate::ids::{Digest, KeyId, Tenant};
 use crate::limits;
@@ -118,6 +118,7 @@ impl Skills<'_> {
         match published {
             Published::New => {
                 tracing::info!(skill = %record.name, version = %record.version, digest = %record.digest, "Published {} {}", record.name, record.version);
+                self.publish_change(&record, SkillAction::Published);
                 Ok((warned(record), Published::New))
             }
             Published::Same(mut existing) => {
@@ -359,8 +360,18 @@ impl Skills<'_> {
         let deleted = self.engine.blob.delete(&archive_key(record)).await;
         deleted.map_err(|error| failure::of_blob(error, "archive"))?;
         self.engine.store.delete_version(tenant, name, version).await?;
+        self.publish_change(record, SkillAction::Deleted);
         tracing::info!(skill = %name, version = %version, "Deleted {name} {version}");
         Ok(())
+    }
+
+    fn publish_change(self, record: &SkillRecord, action: SkillAction) {
+        let change = SkillChange {
+            name: record.name.clone(),
+            version: record.version.clone(),
+            action,
+        };
+        self.engine.publish_skill(&record.tenant, change);
     }
 
     pub async fn archive(

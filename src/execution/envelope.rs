@@ -4,12 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use crate::execution::{
-    Execution, ExecutionLimits, Failure, JsonText, LogLine, Logs, Outcome, OutputBlob, RichResult, Skipped,
-    Status, Timings, Usage,
+    EnvelopePart, Execution, ExecutionKey, ExecutionLimits, Failure, JsonText, LogLine, Logs, Outcome,
+    OutputBlob, RichResult, Skipped, Status, Timings, Usage,
 };
 use crate::execution::{Workdir, preview};
 use crate::ids::{Digest, ExecutionId};
-use crate::skill::{SkillName, Version};
+use crate::skill::{Language, SkillName, Version};
 
 /// An execution with output, logs and files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -27,6 +27,10 @@ pub struct Envelope {
     /// Digest of the content that ran.
     #[schema(value_type = Option<String>, format = "digest", required)]
     pub digest: Option<Digest>,
+    /// Language of the program; `null` from servers of earlier releases.
+    #[serde(default)]
+    #[schema(required)]
+    pub language: Option<Language>,
     /// Backend; `null` until the execution has a slot.
     #[schema(required, example = "docker")]
     pub backend: Option<String>,
@@ -87,6 +91,10 @@ pub struct Envelope {
     #[serde(default)]
     #[schema(required)]
     pub requirements: Option<Vec<String>>,
+    /// API key that started it; `null` for executions of earlier releases and of command lines.
+    #[serde(default)]
+    #[schema(required)]
+    pub key: Option<ExecutionKey>,
     /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -106,6 +114,10 @@ pub struct Envelope {
     /// Time of the end.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     pub finished_at: Option<jiff::Timestamp>,
+    /// Parts that the request omitted: their members are empty here, whatever the execution left.
+    #[serde(default)]
+    #[schema(required)]
+    pub omitted: Vec<EnvelopePart>,
 }
 
 /// Recorded output as text. Invalid UTF-8 is shown as U+FFFD.
@@ -174,6 +186,10 @@ pub struct Summary {
     /// Digest of the content that ran.
     #[schema(value_type = Option<String>, format = "digest", required)]
     pub digest: Option<Digest>,
+    /// Language of the program; `null` from servers of earlier releases.
+    #[serde(default)]
+    #[schema(required)]
+    pub language: Option<Language>,
     /// Backend; `null` until the execution has a slot.
     #[schema(required)]
     pub backend: Option<String>,
@@ -183,6 +199,10 @@ pub struct Summary {
     /// Exit code, if the program exited by itself.
     #[schema(required)]
     pub exit_code: Option<i32>,
+    /// API key that started it; `null` for executions of earlier releases and of command lines.
+    #[serde(default)]
+    #[schema(required)]
+    pub key: Option<ExecutionKey>,
     /// Milliseconds from acceptance to end; `null` while it runs.
     #[schema(required)]
     pub duration_ms: Option<u64>,
@@ -216,6 +236,7 @@ impl Envelope {
             skill: new.skill.clone(),
             version: new.version.clone(),
             digest: new.digest,
+            language: Some(new.language),
             backend: backend.map(|backend| backend.name.clone()),
             backend_reason: backend.map(|backend| backend.reason.clone()),
             degraded: backend.map_or_else(Vec::new, |backend| backend.degraded.clone()),
@@ -238,12 +259,14 @@ impl Envelope {
             queue: None,
             workdir: new.workdir,
             requirements: new.requirements.clone(),
+            key: new.key.clone(),
             duration_ms: duration_ms(execution),
             limits: Some(new.limits()),
             timings: outcome.map(|o| o.timings),
             usage: outcome.map(|o| o.usage),
             created_at: new.created_at,
             finished_at: outcome.map(|o| o.finished_at),
+            omitted: Vec::new(),
         }
     }
 }
@@ -258,9 +281,11 @@ impl From<&Execution> for Summary {
             skill: new.skill.clone(),
             version: new.version.clone(),
             digest: new.digest,
+            language: Some(new.language),
             backend: new.backend.as_ref().map(|backend| backend.name.clone()),
             error: outcome.and_then(|o| o.error.clone()),
             exit_code: outcome.and_then(|o| o.exit_code),
+            key: new.key.clone(),
             duration_ms: duration_ms(execution),
             created_at: new.created_at,
             finished_at: outcome.map(|o| o.finished_at),
@@ -314,7 +339,6 @@ pub(super) mod tests {
     use super::*;
     use crate::execution::{AskedLimits, ChosenBackend, FileEntry, NewExecution, ResourceLimits};
     use crate::ids::{InstanceId, Tenant};
-    use crate::skill::Language;
 
     fn running() -> Execution {
         Execution {
@@ -342,6 +366,7 @@ pub(super) mod tests {
                 created_at: "2026-01-02T03:04:05Z".parse().unwrap(),
                 workdir: Some(Workdir::Skill),
                 requirements: Some(vec!["pypdf".to_owned()]),
+                key: None,
                 callback_url: None,
             },
             status: Status::Running,
@@ -381,12 +406,13 @@ pub(super) mod tests {
         }
     }
 
-    const MEMBERS: [&str; 31] = [
+    const MEMBERS: [&str; 34] = [
         "execution_id",
         "status",
         "skill",
         "version",
         "digest",
+        "language",
         "backend",
         "backend_reason",
         "degraded",
@@ -407,12 +433,14 @@ pub(super) mod tests {
         "queue",
         "workdir",
         "requirements",
+        "key",
         "duration_ms",
         "limits",
         "timings",
         "usage",
         "created_at",
         "finished_at",
+        "omitted",
     ];
 
     #[test]

@@ -1,9 +1,11 @@
 //! Recorded executions.
 
+use serde::{Deserialize, Serialize};
+
 use crate::execution::{
     AskedLimits, ExecutionLimits, GrantedLimits, Outcome, ResourceLimits, Status, Workdir,
 };
-use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
+use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, SkillName, Version};
 use crate::webhook::CallbackUrl;
 
@@ -30,6 +32,8 @@ pub struct NewExecution {
     pub workdir: Option<Workdir>,
     /// Packages that were added to the skill, then those of the request. `None` for executions of earlier releases.
     pub requirements: Option<Vec<String>>,
+    /// `None` for executions of earlier releases and of command lines.
+    pub key: Option<ExecutionKey>,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
 }
@@ -51,6 +55,16 @@ pub struct ChosenBackend {
     pub reason: String,
     /// Promises that the host only keeps partly, such as `P6`.
     pub degraded: Vec<String>,
+}
+
+/// The API key that started an execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ExecutionKey {
+    #[schema(value_type = String, format = Uuid)]
+    pub id: KeyId,
+    /// Name at that time.
+    #[schema(example = "ci")]
+    pub name: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -14,14 +14,14 @@ use super::links::links;
 use super::problem::{JsonResult, ProblemResponse};
 use super::response;
 use crate::api::executions::{self, PruneExecutions, PrunedExecutions, StreamTexts};
-use crate::api::{CreateExecution, List, Mode, page_request, time};
+use crate::api::{CreateExecution, List, Mode, page_request, time, words};
 use crate::engine::{OnDisconnect, RunOptions, RunSpec};
 use crate::error::Error;
-use crate::execution::{self, Envelope, Execution, Status, Summary};
-use crate::ids::{ExecutionId, IdempotencyKey};
+use crate::execution::{self, Envelope, EnvelopePart, Execution, ExecutionKey, Omitted, Status, Summary};
+use crate::ids::{ExecutionId, IdempotencyKey, KeyId};
 use crate::limits;
 use crate::skill::SkillName;
-use crate::store::ExecutionFilter;
+use crate::store::{ExecutionFilter, ExecutionSource, Statuses};
 use crate::telemetry::field;
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -33,23 +33,35 @@ pub(crate) struct WaitQuery {
     wait: Option<String>,
 }
 
-impl WaitQuery {
-    fn wait(&self) -> Result<Option<Duration>, Error> {
-        let seconds = |text: &String| {
-            let seconds = text
-                .parse()
-                .ok()
-                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-            let max = limits::WAIT_MAX;
-            seconds.filter(|wait| *wait <= max).ok_or_else(|| {
-                Error::invalid(format!(
-                    "wait: must be a number of seconds from 0 to {}",
-                    max.as_secs()
-                ))
-            })
-        };
-        self.wait.as_ref().map(seconds).transpose()
-    }
+/// Parses the value of `wait`.
+fn wait(text: Option<&str>) -> Result<Option<Duration>, Error> {
+    let seconds = |text: &str| {
+        let seconds = text
+            .parse()
+            .ok()
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let max = limits::WAIT_MAX;
+        seconds.filter(|wait| *wait <= max).ok_or_else(|| {
+            Error::invalid(format!(
+                "wait: must be a number of seconds from 0 to {}",
+                max.as_secs()
+            ))
+        })
+    };
+    text.map(seconds).transpose()
+}
+
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ShowQuery {
+    /// Wait up to this many seconds, at most 60, for the end. Then the current state is returned.
+    #[param(value_type = Option<f64>, minimum = 0, maximum = 60, example = 30)]
+    wait: Option<String>,
+    /// Leave these parts empty, separated by commas: together they can have 28 MiB.
+    #[serde(default, deserialize_with = "words")]
+    #[param(value_type = Option<Vec<EnvelopePart>>, style = Form, explode = false, min_items = 1)]
+    omit: Omitted,
 }
 
 /// Run a skill or code
@@ -72,7 +84,7 @@ pub(crate) async fn create(
     Json(body, held): Json<CreateExecution>,
 ) -> Result<Response, ProblemResponse> {
     let (mode, on_disconnect) = (body.mode, body.on_disconnect);
-    let wait = query.wait()?;
+    let wait = wait(query.wait.as_deref())?;
     let wants_events = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
     check_mode(mode, on_disconnect, wait)?;
     if wants_events && wait.is_some() {
@@ -82,6 +94,10 @@ pub(crate) async fn create(
     let options = RunOptions {
         idempotency_key: idempotency_key(&headers)?,
         on_disconnect: on_disconnect.unwrap_or_default(),
+        key: Some(ExecutionKey {
+            id: call.caller.key(),
+            name: call.caller.key_name().to_owned(),
+        }),
     };
     let request = RunSpec::try_from(body)?.into();
     // Reject before the run if memory for the response is exhausted: the result of a run is always sent.
@@ -150,11 +166,19 @@ pub(crate) struct ExecutionQuery {
     /// `next_page_token` of the previous page.
     #[param(format = "page-token")]
     page_token: Option<String>,
-    /// Filter by status.
-    status: Option<Status>,
+    /// With one of these statuses, separated by commas.
+    #[serde(default, deserialize_with = "words")]
+    #[param(value_type = Option<Vec<Status>>, style = Form, explode = false, min_items = 1)]
+    status: Statuses,
     /// Filter by skill.
     #[param(value_type = Option<String>, format = "skill-name")]
     skill: Option<SkillName>,
+    /// Only executions of code; not with `skill`.
+    #[serde(default)]
+    code: bool,
+    /// Started by the API key with this id.
+    #[param(value_type = Option<String>, format = Uuid)]
+    key: Option<KeyId>,
     /// Accepted at this time or later.
     #[serde(default, deserialize_with = "time")]
     #[param(value_type = Option<String>, format = DateTime)]
@@ -172,9 +196,17 @@ pub(crate) struct ExecutionQuery {
     responses((status = OK, body = List<Summary>)))]
 pub(crate) async fn list(call: Call, Query(query): Query<ExecutionQuery>) -> JsonResult<List<Summary>> {
     let page = page_request(query.limit.as_deref(), query.page_token.as_deref())?;
+    let source = match (query.skill, query.code) {
+        (Some(_), true) => {
+            return Err(Error::invalid("code: cannot be used with `skill`; omit one of them").into());
+        }
+        (skill, false) => skill.map(ExecutionSource::Skill),
+        (None, true) => Some(ExecutionSource::Code),
+    };
     let filter = ExecutionFilter {
-        status: query.status,
-        skill: query.skill,
+        statuses: query.status,
+        source,
+        key: query.key,
         since: query.since,
         until: query.until,
     };
@@ -185,17 +217,21 @@ pub(crate) async fn list(call: Call, Query(query): Query<ExecutionQuery>) -> Jso
 
 /// Show an execution
 ///
-/// With `wait`, responds at its end or after that time.
+/// With `wait`, responds at its end or after that time. With `omit`, without the parts that can be large.
 #[utoipa::path(get, path = "/v1/executions/{id}", tag = "executions", operation_id = "show_execution",
-    params(("id" = uuid::Uuid, Path, description = "The execution"), WaitQuery),
+    params(("id" = uuid::Uuid, Path, description = "The execution"), ShowQuery),
     responses((status = OK, body = Envelope)))]
 pub(crate) async fn show(
     call: Call,
     Path(id): Path<ExecutionId>,
-    Query(query): Query<WaitQuery>,
+    Query(query): Query<ShowQuery>,
 ) -> Result<Response, ProblemResponse> {
-    let execution = executions::get(call.engine(), &call.caller, id, query.wait()?).await?;
-    Ok(call.json(&envelope(&call, &execution))?)
+    let (engine, caller) = (call.engine(), &call.caller);
+    let execution = match wait(query.wait.as_deref())? {
+        None => executions::get_without(engine, caller, id, query.omit).await?,
+        wait => executions::get(engine, caller, id, wait).await?,
+    };
+    Ok(call.json(&envelope(&call, &execution).without(query.omit))?)
 }
 
 /// Cancel an execution

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, audit, blobs, deps, document, events, executions, health, keys, metrics, secrets, session,
-    skills, tools, webhooks,
+    artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, secrets,
+    server_info, session, skills, stats, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -31,6 +31,10 @@ pub(crate) fn table() -> RouteTable {
         .route(OPEN, routes!(health::readyz))
         .route(OPEN, routes!(document::openapi))
         .route(ADMIN, routes!(metrics::metrics))
+        .route(RUN, routes!(server_info::show))
+        .route(RUN, routes!(server_info::usage))
+        .route(RUN, routes!(stats::show))
+        .route(RUN, routes!(changes::changes))
         .route(SKILLS, routes!(skills::publish))
         .route(RUN_OR_SKILLS, routes!(skills::list))
         .route(RUN_OR_SKILLS, routes!(skills::versions))

@@ -130,6 +130,11 @@ const FORMATS: &[TextFormat] = &[
         pattern: "^([0-9]{1,19}-[0-9]{1,19}-[0-9]{1,19}-(start|queued|running|result|end))?$",
         chars_max: Some(100),
     },
+    TextFormat {
+        name: "change-id",
+        pattern: "^([0-9]{1,19}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$",
+        chars_max: Some(56),
+    },
 ];
 
 /// Replaces the formats of this module in a schema, and in all schemas within, by their patterns and lengths.
@@ -171,6 +176,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::engine::ChangeId;
     use crate::execution::Bookmark;
     use crate::ids::{Digest, IdempotencyKey, Tenant};
     use crate::skill::{SecretName, Selector, SkillName, SkillRef, Version};
@@ -260,9 +266,20 @@ mod tests {
             &["!", "a~b"],
             &["", "a b", "ü", "a\n", &"a".repeat(256)],
         );
+    }
+
+    #[test]
+    fn documented_patterns_of_event_ids_match_what_the_server_accepts() {
         let position = Bookmark::default().to_string();
         let ids = [position.as_str(), "120-0-3-running", "1-2-3-end"];
         compare::<Bookmark>("event-id", &ids, &["1-2-3", "1-2-3-x", "a-2-3-end", "1-2-3-end-"]);
+        let process = "019a0000-0000-7000-8000-000000000000";
+        let [id, signed, long] = ["42", "+1", "-1"].map(|number| format!("{number}-{process}"));
+        compare::<ChangeId>(
+            "change-id",
+            &[&id],
+            &["42", process, &signed, &long, &format!("{id}0")],
+        );
     }
 
     #[test]

@@ -10,12 +10,14 @@ pub const MIB: u64 = 1024 * KIB;
 mod packages;
 mod queue;
 mod sessions;
+mod stats;
 mod transports;
 mod webhooks;
 
 pub use packages::*;
 pub use queue::*;
 pub use sessions::*;
+pub use stats::*;
 pub use transports::*;
 pub use webhooks::*;
 

@@ -142,7 +142,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 /// Executions without an end.
 async fn running(engine: &Engine, caller: &Caller) -> Value {
     let filter = ExecutionFilter {
-        status: Some(Status::Running),
+        statuses: Some(Status::Running).into(),
         ..ExecutionFilter::default()
     };
     let page = PageRequest {

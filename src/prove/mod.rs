@@ -43,33 +43,6 @@ pub use probe::Selection;
 pub use report::{PromiseTally, Proof, Tally};
 pub use verdict::{Finding, Verdict};
 
-/// Titles of the promises; `SECURITY.md` has the full text.
-pub const PROMISES: &[(&str, &str)] = &[
-    ("P1", "no network"),
-    ("P2", "root and skill are read-only"),
-    ("P3", "the program is nobody"),
-    ("P4", "no capability, no new privileges"),
-    ("P5", "at most 128 processes"),
-    ("P6", "memory is bounded"),
-    ("P7", "CPU is bounded"),
-    ("P8", "wall clock is limited"),
-    ("P9", "output is limited, and truncation is reported"),
-    ("P10", "scratch is limited and noexec"),
-    ("P11", "the environment is an allowlist"),
-    ("P12", "nothing of the host is visible"),
-    ("P13", "one seccomp table of our own"),
-    ("P14", "single use"),
-    ("P15", "no leftovers"),
-    ("P16", "PID 1 cannot be traced, replaced or starved"),
-];
-
-/// The title of a promise, such as `no network` of `P1`.
-#[must_use]
-pub fn title(promise: &str) -> Option<&'static str> {
-    let mut all = PROMISES.iter();
-    all.find(|(known, _)| *known == promise).map(|(_, title)| *title)
-}
-
 #[derive(Debug)]
 pub struct Target<'a> {
     /// The engine to attack, with one backend and a folder of its own.

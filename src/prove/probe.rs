@@ -218,7 +218,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::prove::{PROMISES, programs};
+    use crate::prove::programs;
+    use crate::sandbox::PROMISES;
 
     /// Issue 3: at least 80, at least two for each promise.
     #[test]

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::PROMISES;
 use super::verdict::{Finding, Verdict};
+use crate::sandbox::PROMISES;
 
 /// Results of one backend.
 #[derive(Clone, Debug, Serialize)]

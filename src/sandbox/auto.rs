@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 use super::docker::Docker;
 #[cfg(target_os = "linux")]
 use super::linux::Native;
+use super::outlook::{OtherBackend, Outlook, first_clause};
 use super::{
     Backend as _, BackendChoice, BackendKind, Error, Job, ProgressSender, Report, RunContext,
     WarmPoolSettings,
@@ -84,7 +85,7 @@ impl Auto {
         match self.prepare_engine(job, progress).await {
             Ok(()) => Ok(BackendChoice {
                 kind: BackendKind::Docker,
-                reason: "auto: the container engine keeps every promise".to_owned(),
+                reason: ENGINE_REASON.to_owned(),
                 degraded: &[],
             }),
             Err(absent @ (Error::Unavailable(_) | Error::ImageMissing(_))) => {
@@ -138,10 +139,7 @@ impl Auto {
         match self.native.prepare(job, None).await {
             Ok(()) => Ok(BackendChoice {
                 kind: BackendKind::Native,
-                reason: format!(
-                    "auto: {}; the native sandbox keeps every promise",
-                    first_clause(&docker.to_string())
-                ),
+                reason: native_reason(&docker),
                 degraded: &[],
             }),
             Err(native) => Err(both_failed(&docker, &native)),
@@ -189,6 +187,45 @@ impl Auto {
         Err(docker)
     }
 
+    /// As [`Self::check`], with reasons.
+    pub(super) async fn outlook(&self) -> Outlook {
+        let Err(docker) = self.unless_missing(EnginePart::Engine, self.find_engine()).await else {
+            let why_not = "the container engine keeps every promise and has precedence";
+            let others = vec![OtherBackend::new("native", why_not)];
+            return Outlook::of("docker", ENGINE_REASON.to_owned(), others);
+        };
+        let missing = OtherBackend::new("docker", first_clause(&docker.to_string()));
+        #[cfg(target_os = "linux")]
+        match self.native.check().await {
+            Ok(()) => {
+                let outlook = Outlook::of("native", native_reason(&docker), vec![missing]);
+                outlook.on_host(&self.native.setup().await)
+            }
+            Err(native) => Outlook {
+                chosen: None,
+                others: vec![
+                    missing,
+                    OtherBackend::new("native", first_clause(&native.to_string())),
+                ],
+                ..Outlook::of(
+                    "native",
+                    "no backend keeps every promise here".to_owned(),
+                    Vec::new(),
+                )
+            },
+        }
+        #[cfg(not(target_os = "linux"))]
+        Outlook {
+            chosen: None,
+            others: vec![missing],
+            ..Outlook::of(
+                "docker",
+                "the container engine is the only backend here".to_owned(),
+                Vec::new(),
+            )
+        }
+    }
+
     pub(super) async fn reconcile(&self, dead: &[InstanceId]) -> Result<usize, Error> {
         // Each backend is reconciled even if the other fails. An unavailable backend has no sandboxes of ours.
         let of_absent = |error| match error {
@@ -214,9 +251,15 @@ impl Auto {
     }
 }
 
-/// What is wrong, without the remedies that follow: `doctor` has them.
-fn first_clause(message: &str) -> &str {
-    message.split("; ").next().unwrap_or(message)
+const ENGINE_REASON: &str = "auto: the container engine keeps every promise";
+
+#[cfg(target_os = "linux")]
+fn native_reason(docker: &Error) -> String {
+    let why = docker.to_string();
+    format!(
+        "auto: {}; the native sandbox keeps every promise",
+        first_clause(&why)
+    )
 }
 
 /// Checks for a missing part use at most this share of the time (1 / n).

@@ -11,6 +11,8 @@ mod job;
 mod kernel_files;
 #[cfg(target_os = "linux")]
 pub mod linux;
+mod outlook;
+mod promises;
 mod protocol;
 mod report;
 #[cfg(feature = "testing")]
@@ -38,6 +40,8 @@ pub use job::{
     Collect, Dependencies, FOLLOWED, ImageOf, Job, JobKind, PackageKind, ProgramRun, SandboxSpec, SkillFiles,
     Urgency,
 };
+pub use outlook::{OtherBackend, Outlook};
+pub use promises::{PROMISES, text as promise_text, title as promise_title};
 #[cfg(feature = "testing")]
 pub use scripted::Script;
 pub use warm_pool::WarmPoolSettings;

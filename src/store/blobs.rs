@@ -33,7 +33,7 @@ pub enum SavedBlob {
     Existing(BlobRecord),
 }
 
-/// How much one tenant may store.
+/// How much one tenant stores, or may store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobQuota {
     pub count: u64,
@@ -47,6 +47,8 @@ acts! {
         async fn put_blob(&self, new: BlobRecord, quota: BlobQuota) -> Result<SavedBlob, Error>;
         /// A blob that has not expired.
         async fn blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error>;
+        /// Number and size of a tenant's blobs, expired or not.
+        async fn blobs_used(&self, tenant: &Tenant) -> Result<BlobQuota, Error>;
         /// Retires a blob that has not expired: it is not found any more, and its content gets other bytes if it is uploaded again.
         /// Its bytes and its row are still to be deleted.
         async fn retire_blob(&self, tenant: &Tenant, digest: &Digest, now: Timestamp) -> Result<BlobRecord, Error>;

@@ -158,6 +158,7 @@ impl<Id: FromStr> FromStr for Moment<Id> {
 mod tests {
     use super::*;
     use crate::ids::ExecutionId;
+    use crate::store::ExecutionSource;
 
     fn cursor_of(list: &List<'_>) -> Cursor {
         list.page::<_, i32, _>(vec![1, 2], 1, |n| *n).next.unwrap()
@@ -178,7 +179,7 @@ mod tests {
         let (tenant, other) = (Tenant::default_tenant(), "other".parse().unwrap());
         let (name, all) = ("a".parse().unwrap(), ExecutionFilter::default());
         let narrow = ExecutionFilter {
-            skill: Some("a".parse().unwrap()),
+            source: "a".parse().ok().map(ExecutionSource::Skill),
             ..ExecutionFilter::default()
         };
         let lists = [

@@ -2,21 +2,61 @@
 
 use jiff::Timestamp;
 
-use crate::execution::{Execution, NewExecution, Outcome, Status};
-use crate::ids::{ExecutionId, InstanceId, Tenant};
+use crate::execution::{Execution, NewExecution, Omitted, Outcome, Status};
+use crate::ids::{ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::SkillName;
 use crate::store::cursor::{List, Moment};
 use crate::store::{Error, acts};
 
-/// Which executions a list shows; each `None` shows all.
+/// Which executions a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecutionFilter {
-    pub status: Option<Status>,
-    pub skill: Option<SkillName>,
+    pub statuses: Statuses,
+    /// All if `None`, as below.
+    pub source: Option<ExecutionSource>,
+    /// Only those that this key started.
+    pub key: Option<KeyId>,
     /// Only those accepted at this time or later.
     pub since: Option<Timestamp>,
     /// Only those accepted before this time.
     pub until: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExecutionSource {
+    /// Code of a request.
+    Code,
+    Skill(SkillName),
+}
+
+/// A set of statuses; empty stands for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statuses(Vec<Status>);
+
+impl Statuses {
+    pub fn iter(&self) -> impl Iterator<Item = Status> + '_ {
+        self.0.iter().copied()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl FromIterator<Status> for Statuses {
+    /// In one order, so that equal sets have the same cursors.
+    fn from_iter<I: IntoIterator<Item = Status>>(statuses: I) -> Self {
+        let wanted: Vec<_> = statuses.into_iter().collect();
+        let in_order = Status::ALL.into_iter().filter(|status| wanted.contains(status));
+        Self(in_order.collect())
+    }
+}
+
+impl From<Option<Status>> for Statuses {
+    fn from(status: Option<Status>) -> Self {
+        status.into_iter().collect()
+    }
 }
 
 /// Which executions are retained; each `None` retains all.
@@ -38,6 +78,8 @@ acts! {
         /// Records the outcome of a running execution; `false`, and no change, if it has one already.
         async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
         async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
+        /// Does not read these parts, which are empty then.
+        async fn execution_without(&self, tenant: &Tenant, id: ExecutionId, omitted: Omitted) -> Result<Execution, Error>;
         /// Ends the running executions of a dead process as interrupted and returns them.
         async fn interrupt_running(&self, owner: InstanceId, at: Timestamp) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
         /// The processes that have running executions.

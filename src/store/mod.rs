@@ -5,7 +5,8 @@
 //! sign-in link by their hashes, which find the tenant, the claim of due webhooks, and maintenance for all tenants ([`Store::interrupt_running`],
 //! [`Store::running_instances`], [`Store::queue_owners`], [`Store::recover_queue`], [`Store::cancel_requests`],
 //! [`Store::delete_idempotency_keys`], [`Store::expired_executions`], [`Store::skill_digest_is_used`],
-//! [`Store::delete_ended_sessions`], [`Store::delete_audit_entries`], [`Store::retire_expired_blobs`], [`Store::surplus_packages`], [`Store::packages_digest_is_used`]).
+//! [`Store::delete_ended_sessions`], [`Store::delete_audit_entries`], [`Store::retire_expired_blobs`], [`Store::surplus_packages`],
+//! [`Store::packages_digest_is_used`], [`Store::uncounted_tenants`], [`Store::delete_counts`]).
 //!
 //! `contract` tests what every backend must do.
 
@@ -14,6 +15,7 @@ mod audit;
 mod blobs;
 #[cfg(test)]
 mod contract;
+mod counts;
 mod cursor;
 mod deliveries;
 mod error;
@@ -36,12 +38,13 @@ use crate::telemetry::Latency;
 use acts::acts;
 
 pub use blobs::{BlobQuota, BlobRecord, SavedBlob};
+pub use counts::{BucketCounts, Buckets, CountPeriod, CountQuery, OldCounts, SkillCounts};
 pub use cursor::{Cursor, Page};
 pub use deliveries::{
     Attempt, ClaimedDelivery, Delivery, DeliveryClaim, DeliveryStatus, NextStep, SealedSigningSecret,
 };
 pub use error::{Conflict, Error, InvalidCursor};
-pub use executions::{ExecutionFilter, Retention};
+pub use executions::{ExecutionFilter, ExecutionSource, Retention, Statuses};
 pub use instance::{CannotRegister, Instance};
 pub use packages::PackageSet;
 pub use queue::{Enqueued, KeyedRequest, QueueRecovery, Queued};

@@ -37,6 +37,8 @@ acts! {
         /// At most `rows` of all tenants' sets that exceed `bytes_max`: first of the tenant with the most bytes, of one tenant
         /// the least recently used first.
         async fn surplus_packages(&self, bytes_max: u64, rows: u32) -> Result<Vec<PackageSet>, Error>;
+        /// Size of a tenant's sets in bytes.
+        async fn packages_used(&self, tenant: &Tenant) -> Result<u64, Error>;
         /// Whether a set of the tenant has this content.
         async fn packages_digest_is_used(&self, tenant: &Tenant, digest: &Digest) -> Result<bool, Error>;
     }

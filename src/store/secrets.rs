@@ -34,6 +34,7 @@ pub enum Saved {
 
 acts! {
     trait Secrets {
+        async fn secret_count(&self, tenant: &Tenant) -> Result<u64, Error>;
         /// Sets a secret, in place of the one with this name. [`Error::Quota`] if it would be one more than `max`.
         async fn put_secret(&self, new: NewSecret, max: u32) -> Result<Saved, Error>;
         async fn sealed_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error>;

@@ -86,7 +86,7 @@ async fn run(engine: &Engine, caller: &Caller, arg: &str) -> Result<Execution, E
 
 async fn listed(engine: &Engine, caller: &Caller, status: Option<Status>) -> Vec<Execution> {
     let filter = ExecutionFilter {
-        status,
+        statuses: status.into(),
         ..ExecutionFilter::default()
     };
     let page = PageRequest {

@@ -245,7 +245,7 @@ impl ObservedWorld {
             assert!(left.is_empty(), "left in {name}: {left:?}");
         }
         let filter = ExecutionFilter {
-            status: Some(Status::Running),
+            statuses: Some(Status::Running).into(),
             ..ExecutionFilter::default()
         };
         let page = PageRequest {

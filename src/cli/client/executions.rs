@@ -19,7 +19,7 @@ use crate::execution::{Arrivals, Envelope, FileLink, Logs, Status, Summary};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::skill::SkillName;
-use crate::store::ExecutionFilter;
+use crate::store::{ExecutionFilter, ExecutionSource};
 
 /// Which executions to list.
 #[derive(Clone, Debug, Default)]
@@ -78,8 +78,8 @@ impl Client {
         match self {
             Self::Embedded(local) => {
                 let filter = ExecutionFilter {
-                    status,
-                    skill,
+                    statuses: status.into(),
+                    source: skill.map(ExecutionSource::Skill),
                     ..ExecutionFilter::default()
                 };
                 local.list(rows, async |engine, caller, page| {

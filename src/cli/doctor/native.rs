@@ -3,8 +3,8 @@
 use super::{CheckResult, DoctorReport};
 use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
-use crate::prove;
 use crate::sandbox::linux::{HostSetup, Native, missing_container_options};
+use crate::sandbox::promise_title;
 
 /// Severity of an unavailable native sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(super) fn check(
         "a test sandbox was created and every step succeeded",
     ))?;
     for mechanism in mechanisms {
-        let title = prove::title(mechanism.promise).unwrap_or_default();
+        let title = promise_title(mechanism.promise).unwrap_or_default();
         let found = format!("{} {title}: {}", mechanism.promise, mechanism.by);
         report.add(if mechanism.kept {
             CheckResult::ok("promise", found)

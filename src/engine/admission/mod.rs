@@ -15,6 +15,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::Tenants;
 use crate::error::{Code, Error};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
@@ -48,6 +49,18 @@ impl AdmissionLimits {
     fn tenant_may_run(self, running: &HashMap<Tenant, usize>, tenant: &Tenant) -> bool {
         running.get(tenant).copied().unwrap_or(0) < self.slots_per_tenant
     }
+}
+
+/// Use of the slots and the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Executions that may run at once.
+    pub slots: usize,
+    pub running: usize,
+    /// Waiting requests.
+    pub waiting: usize,
+    /// Longest wait of these.
+    pub oldest: Option<Duration>,
 }
 
 /// A request for a slot.
@@ -194,6 +207,29 @@ impl Admission {
         self.0.limits.slots - self.0.state().free
     }
 
+    /// What these tenants run and wait for.
+    pub(super) fn load(&self, tenants: Tenants<'_>) -> Load {
+        let state = self.0.state();
+        let (waiting, first) = state.queue.waiting(tenants);
+        Load {
+            slots: match tenants {
+                Tenants::All => self.0.limits.slots,
+                Tenants::One(_) => self.0.limits.slots.min(self.0.limits.slots_per_tenant),
+            },
+            running: match tenants {
+                Tenants::All => self.0.limits.slots - state.free,
+                Tenants::One(tenant) => state.running.get(tenant).copied().unwrap_or(0),
+            },
+            waiting,
+            oldest: first.map(|since| since.elapsed()),
+        }
+    }
+
+    /// Waiting executions that no client waits for.
+    pub(super) fn queued(&self, tenant: &Tenant) -> usize {
+        self.0.state().queue.len_of(tenant, Lane::Queued)
+    }
+
     /// Removes a waiting execution from the queue.
     pub(super) fn remove(&self, tenant: &Tenant, execution: ExecutionId) {
         self.0.state().queue.remove(tenant, execution);
@@ -247,6 +283,7 @@ impl Inner {
             Waiter {
                 lane: request.lane,
                 execution: request.execution,
+                since: Instant::now(),
                 sender,
             },
         );

@@ -3,14 +3,17 @@
 use std::collections::{HashMap, VecDeque};
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::{Lane, LanePosition, Request, Slot};
+use crate::engine::Tenants;
 use crate::ids::{ExecutionId, Tenant};
 
 #[derive(Debug)]
 pub(super) struct Waiter {
     pub(super) lane: Lane,
     pub(super) execution: Option<ExecutionId>,
+    pub(super) since: Instant,
     pub(super) sender: oneshot::Sender<Slot>,
 }
 
@@ -84,6 +87,18 @@ impl FairQueue {
 
     pub(super) fn len(&self) -> usize {
         self.waiting.values().map(TenantLanes::len).sum()
+    }
+
+    /// How many requests wait, and since when the first does.
+    pub(super) fn waiting(&self, tenants: Tenants<'_>) -> (usize, Option<Instant>) {
+        let lanes = self.waiting.iter().filter(|(tenant, _)| tenants.include(tenant));
+        let lanes = lanes.flat_map(|(_, lanes)| [&lanes.interactive, &lanes.queued]);
+        let (mut count, mut first) = (0, None);
+        for waiter in lanes.flatten() {
+            count += 1;
+            first = Some(first.map_or(waiter.since, |first: Instant| first.min(waiter.since)));
+        }
+        (count, first)
     }
 
     pub(super) fn position(&self, tenant: &Tenant, execution: ExecutionId) -> Option<LanePosition> {

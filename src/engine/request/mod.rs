@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::mounts;
 use crate::error::{Code, Error};
-use crate::execution::{JsonText, Workdir};
+use crate::execution::{ExecutionKey, JsonText, Workdir};
 use crate::ids::{Digest, IdempotencyKey};
 use crate::limits;
 use crate::sandbox::{InputFile, ProgressSender, SkillFiles};
@@ -80,6 +80,8 @@ pub struct RunOptions {
     /// A repeated request with the same key is not executed again.
     pub idempotency_key: Option<IdempotencyKey>,
     pub on_disconnect: OnDisconnect,
+    /// The key that is recorded with the execution.
+    pub key: Option<ExecutionKey>,
 }
 
 /// What happens to an execution when its client disconnects.

@@ -4,13 +4,15 @@
 mod types;
 
 use std::convert::Infallible;
+use std::fmt::Display;
 use std::pin::Pin;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use futures::stream;
+use futures::{Stream as EventStream, StreamExt as _, stream};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -23,19 +25,21 @@ use super::problem::ProblemResponse;
 use super::response;
 use super::state::StreamPermit;
 use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
-use crate::api::executions;
+use crate::api::{executions, words};
 use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
-use crate::execution::{Bookmark, Execution, Phase, Reason, Stream, TranscriptEvent};
+use crate::execution::{Bookmark, EnvelopePart, Execution, Omitted, Phase, Reason, Stream, TranscriptEvent};
 use crate::ids::ExecutionId;
 use crate::limits;
 use crate::telemetry::field;
 
-use types::{EventName, encode_event, event};
+use types::{EventName, event};
 
-pub(crate) use types::Events;
+pub(crate) use types::{Events, encode_event};
 
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
+/// A comment.
+pub(crate) const KEEP_ALIVE: &[u8] = b": still here\n";
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -44,6 +48,10 @@ pub(crate) struct EventsQuery {
     /// As the header `Last-Event-ID`, for clients that cannot send it. The header takes precedence.
     #[param(format = "event-id", example = "120-0-3-running")]
     last_event_id: Option<String>,
+    /// Leave out the events of these parts, separated by commas, and leave them empty in `result`.
+    #[serde(default, deserialize_with = "words")]
+    #[param(value_type = Option<Vec<EnvelopePart>>, style = Form, explode = false, min_items = 1)]
+    omit: Omitted,
 }
 
 /// Watch an execution
@@ -63,13 +71,17 @@ pub(crate) async fn events(
     Query(query): Query<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let from = last_event_id(&headers, query.last_event_id.as_deref())?;
+    let from = last_event_id::<Bookmark>(&headers, query.last_event_id.as_deref())?.unwrap_or_default();
     let permit = call.state.stream_permit(call.tenant())?;
     let subscription = executions::follow(call.engine(), &call.caller, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    Ok(respond(call, subscription, permit, None))
+    let stream = EventResponse {
+        omitted: query.omit,
+        ..EventResponse::new(call, subscription, permit)
+    };
+    Ok(stream.respond())
 }
 
 /// Runs a request and responds with its events. Errors before the execution is recorded are ordinary error responses.
@@ -98,7 +110,11 @@ pub(crate) async fn run(
     // Dropped on disconnect, like a request that waits for the result.
     let run: AttachedRun = Box::pin(async { drop(run.await) });
     tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
-    Ok(respond(call, subscription, permit, Some(run)))
+    let stream = EventResponse {
+        _run: Some(run),
+        ..EventResponse::new(call, subscription, permit)
+    };
+    Ok(stream.respond())
 }
 
 /// Queues a request and responds with its events. A disconnect only ends the stream.
@@ -111,7 +127,7 @@ pub(crate) async fn submit(
     let (engine, caller) = (call.engine(), &call.caller);
     let id = executions::submit(engine, caller, request, options).await?.new.id;
     let subscription = executions::follow(engine, caller, id, Bookmark::default()).await?;
-    Ok(respond(call, subscription, permit, None))
+    Ok(EventResponse::new(call, subscription, permit).respond())
 }
 
 /// Streams the output of an execution as plain text.
@@ -144,7 +160,10 @@ pub(crate) async fn plain(call: &Call, id: ExecutionId, wanted: Option<Stream>) 
 }
 
 /// The position to resume from.
-fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, Error> {
+pub(crate) fn last_event_id<T>(headers: &HeaderMap, query: Option<&str>) -> Result<Option<T>, Error>
+where
+    T: FromStr<Err: Display>,
+{
     const HEADER: HeaderName = HeaderName::from_static("last-event-id");
     let mut given = headers.get_all(HEADER).iter();
     let text = match (given.next(), given.next()) {
@@ -153,12 +172,23 @@ fn last_event_id(headers: &HeaderMap, query: Option<&str>) -> Result<Bookmark, E
         (Some(_), Some(_)) => Some("?"),
     };
     // Empty means absent.
-    match text.filter(|text| !text.is_empty()) {
-        None => Ok(Bookmark::default()),
-        Some(text) => text
-            .parse()
-            .map_err(|error| Error::invalid(format!("last_event_id: {error}"))),
-    }
+    let given = text.filter(|text| !text.is_empty()).map(str::parse).transpose();
+    given.map_err(|error| Error::invalid(format!("last_event_id: {error}")))
+}
+
+/// A response of server-sent events.
+pub(crate) fn respond(events: impl EventStream<Item = Bytes> + Send + 'static) -> Response {
+    // No empty line, which some clients would read as an event.
+    let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
+    let begin = stream::iter([Bytes::from(retry)]);
+    let headers = [
+        (header::CONTENT_TYPE, MEDIA_TYPE),
+        (header::CACHE_CONTROL, "no-store"),
+        // Without this header some proxies buffer the whole response.
+        (HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    let pieces = begin.chain(events).map(Ok::<_, Infallible>);
+    (headers, Body::from_stream(pieces)).into_response()
 }
 
 /// A run that is cancelled or continues by itself when its client disconnects.
@@ -169,22 +199,40 @@ struct EventResponse {
     subscription: Subscription,
     /// A result that waits for the memory budget.
     result: Option<Arc<Execution>>,
+    omitted: Omitted,
     _permit: StreamPermit,
     _run: Option<AttachedRun>,
 }
 
 impl EventResponse {
+    fn new(call: Call, subscription: Subscription, permit: StreamPermit) -> Self {
+        Self {
+            call,
+            subscription,
+            result: None,
+            omitted: Omitted::default(),
+            _permit: permit,
+            _run: None,
+        }
+    }
+
+    fn respond(self) -> Response {
+        respond(stream::unfold(self, async |mut response| {
+            response.piece().await.map(|piece| (piece, response))
+        }))
+    }
+
     /// The next piece of the stream, or a keep-alive comment.
     async fn piece(&mut self) -> Option<Bytes> {
         let next = timeout(limits::EVENTS_KEEP_ALIVE, self.event()).await;
-        next.unwrap_or_else(|_| Some(Bytes::from_static(b": still here\n")))
+        next.unwrap_or_else(|_| Some(Bytes::from_static(KEEP_ALIVE)))
     }
 
     async fn event(&mut self) -> Option<Bytes> {
         if self.result.is_some() {
             return self.result().await;
         }
-        let received = self.subscription.next().await?;
+        let received = self.next_wanted().await?;
         let id = self.subscription.bookmark();
         Some(match received {
             TranscriptEvent::Status(status) => {
@@ -210,15 +258,29 @@ impl EventResponse {
         })
     }
 
+    /// The next event that is not omitted. Cancel-safe.
+    async fn next_wanted(&mut self) -> Option<TranscriptEvent> {
+        loop {
+            let event = self.subscription.next().await?;
+            let is_log = matches!(
+                event,
+                TranscriptEvent::Printed { .. } | TranscriptEvent::Logged(_)
+            );
+            if !(is_log && self.omitted.logs) {
+                return Some(event);
+            }
+        }
+    }
+
     /// The result, once the memory budget allows it: many clients can read it at once.
     async fn result(&mut self) -> Option<Bytes> {
         let execution = Arc::clone(self.result.as_ref()?);
         let write = || {
-            let envelope = envelope(&self.call, &execution);
+            let envelope = envelope(&self.call, &execution).without(self.omitted);
             let text = response::text(&envelope)?;
             Ok(encode_event(
                 self.subscription.bookmark(),
-                EventName::Result,
+                EventName::Result.as_str(),
                 &text,
             ))
         };
@@ -226,35 +288,6 @@ impl EventResponse {
         self.result = None;
         text.ok()
     }
-}
-
-fn respond(
-    call: Call,
-    subscription: Subscription,
-    permit: StreamPermit,
-    run: Option<AttachedRun>,
-) -> Response {
-    let response = EventResponse {
-        call,
-        subscription,
-        result: None,
-        _permit: permit,
-        _run: run,
-    };
-    // No empty line, which some clients would read as an event.
-    let retry = format!("retry: {}\n", limits::EVENTS_RETRY.as_millis());
-    let begin = stream::iter([Ok::<_, Infallible>(Bytes::from(retry))]);
-    let events = stream::unfold(response, async |mut response| {
-        response.piece().await.map(|piece| (Ok(piece), response))
-    });
-    let headers = [
-        (header::CONTENT_TYPE, MEDIA_TYPE),
-        (header::CACHE_CONTROL, "no-store"),
-        // Without this header some proxies buffer the whole response.
-        (HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    let body = Body::from_stream(futures::StreamExt::chain(begin, events));
-    (headers, body).into_response()
 }
 
 #[cfg(test)]
@@ -268,9 +301,9 @@ mod tests {
         for value in header {
             headers.append("last-event-id", HeaderValue::from_static(value));
         }
-        let permit = last_event_id(&headers, query);
+        let permit = last_event_id::<Bookmark>(&headers, query);
         permit
-            .map(|permit| permit.to_string())
+            .map(|permit| permit.unwrap_or_default().to_string())
             .map_err(|error| error.to_string())
     }
 

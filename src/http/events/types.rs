@@ -1,5 +1,7 @@
 //! Encoding of server-sent events.
 
+use std::fmt::Display;
+
 use axum::body::Bytes;
 use serde::Serialize;
 
@@ -16,7 +18,7 @@ pub(super) enum EventName {
 }
 
 impl EventName {
-    const fn as_str(self) -> &'static str {
+    pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Status => "status",
             Self::Printed(Stream::Stdout) => "stdout",
@@ -30,13 +32,13 @@ impl EventName {
 
 pub(super) fn event(id: Bookmark, name: EventName, value: &impl Serialize) -> Bytes {
     let data = serde_json::to_vec(value).expect("texts and numbers always serialize");
-    encode_event(id, name, &data).into()
+    encode_event(id, name.as_str(), &data).into()
 }
 
 /// Encodes an event with JSON text. Line breaks between its tokens become lines of data.
-pub(super) fn encode_event(id: Bookmark, name: EventName, data: &[u8]) -> Vec<u8> {
+pub(crate) fn encode_event(id: impl Display, name: &'static str, data: &[u8]) -> Vec<u8> {
     let mut event = Vec::with_capacity(data.len() + 96);
-    event.extend_from_slice(format!("id: {id}\nevent: {}\n", name.as_str()).as_bytes());
+    event.extend_from_slice(format!("id: {id}\nevent: {name}\n").as_bytes());
     for line in data.split(|byte| matches!(byte, b'\n' | b'\r')) {
         event.extend_from_slice(b"data: ");
         event.extend_from_slice(line);
@@ -75,7 +77,7 @@ mod tests {
         );
         let result = encode_event(
             Bookmark::default(),
-            EventName::Result,
+            EventName::Result.as_str(),
             b"{\"output\":\n\r[1,\r\n2]}",
         );
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use super::Place;
 use super::samples::{at, execution, outcome, tenant};
-use crate::execution::{ChosenBackend, NewExecution, Outcome, Status};
+use crate::execution::{ChosenBackend, Logs, NewExecution, Omitted, Outcome, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::store::{Conflict, Error, ExecutionFilter, Store};
 
@@ -28,6 +28,44 @@ pub(in crate::store) async fn an_execution_reads_back_byte_for_byte(place: &impl
         (ended.new, ended.status, ended.outcome),
         (new, Status::Failed, Some(end))
     );
+}
+
+/// The parts that can be large are empty, and all others are not.
+pub(in crate::store) async fn omitted_parts_of_an_execution_are_empty(place: &impl Place) {
+    let store = place.open().await;
+    let (new, end) = (execution(5), outcome(Status::Failed));
+    store.insert_running(new.clone(), || ()).await.unwrap();
+    store.finish(&new.tenant, new.id, end.clone()).await.unwrap();
+    let without = async |omitted| {
+        let found = store.execution_without(&new.tenant, new.id, omitted).await;
+        found.unwrap().outcome.unwrap()
+    };
+    let omitted = Omitted {
+        logs: true,
+        ..Omitted::default()
+    };
+    let logs = Logs {
+        stdout_total: end.logs.stdout_total,
+        stderr_total: end.logs.stderr_total,
+        lines_truncated: end.logs.lines_truncated,
+        ..Logs::default()
+    };
+    let expected = Outcome { logs, ..end.clone() };
+    assert_eq!(without(omitted).await, expected);
+    let omitted = Omitted {
+        results: true,
+        output: true,
+        ..Omitted::default()
+    };
+    let expected = Outcome {
+        results: Vec::new(),
+        output: None,
+        ..end
+    };
+    assert_eq!(without(omitted).await, expected);
+    let stranger = tenant("default2");
+    let foreign = store.execution_without(&stranger, new.id, omitted).await;
+    assert!(matches!(foreign, Err(Error::NotFound(_))));
 }
 
 pub(in crate::store) async fn execution_is_inserted_once(place: &impl Place) {

@@ -2,6 +2,7 @@
 
 pub(super) mod audit;
 pub(super) mod blobs;
+pub(super) mod counts;
 pub(super) mod deliveries;
 pub(super) mod executions;
 pub(super) mod keys;
@@ -19,6 +20,12 @@ use crate::store::Store;
 /// Where the data of one test is. Opened twice it gives two handles on the same data, as two processes have.
 pub(super) trait Place {
     async fn open(&self) -> Store;
+}
+
+pub(super) fn sample(at: jiff::Timestamp) -> crate::execution::NewExecution {
+    let mut new = samples::execution(0);
+    new.created_at = at;
+    new
 }
 
 /// Makes one test of each function; `$place` is evaluated again for each.
@@ -43,6 +50,7 @@ macro_rules! contract_tests {
             ]
             executions: [
                 an_execution_reads_back_byte_for_byte,
+                omitted_parts_of_an_execution_are_empty,
                 execution_is_inserted_once,
                 execution_is_finished_once,
                 running_execution_is_withdrawn,
@@ -135,6 +143,13 @@ macro_rules! contract_tests {
                 webhooks_are_deleted_with_their_execution,
                 a_tenant_never_sees_the_webhooks_of_another,
                 signing_secret_is_created_once_and_rotated,
+            ]
+            counts: [
+                each_ended_execution_is_counted_once,
+                a_deleted_execution_stays_counted_once,
+                executions_of_one_microsecond_are_counted_once,
+                old_counts_are_deleted,
+                a_tenant_never_sees_the_counts_of_another,
             ]
             packages: [
                 packages_are_found_listed_and_deleted,

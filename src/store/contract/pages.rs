@@ -3,10 +3,10 @@
 use super::Place;
 use super::samples::{at, execution, key, outcome, skill, tenant};
 use crate::auth::KeyRecord;
-use crate::execution::{Execution, Failure, NewExecution, Outcome, Status};
-use crate::ids::{ExecutionId, Tenant};
+use crate::execution::{Execution, ExecutionKey, Failure, NewExecution, Outcome, Status};
+use crate::ids::{ExecutionId, KeyId, Tenant};
 use crate::limits;
-use crate::store::{Cursor, Error, ExecutionFilter, Page, Store};
+use crate::store::{Cursor, Error, ExecutionFilter, ExecutionSource, Page, Store};
 
 /// Follows a list to its end in pages of `$rows`, each cursor written out and read back as a caller's would be.
 macro_rules! all_pages {
@@ -137,48 +137,72 @@ pub(in crate::store) async fn lists_all_executions_of_one_microsecond(place: &im
     assert_eq!(ids(&found), expected);
 }
 
+fn fits(filter: &ExecutionFilter, new: &NewExecution, status: Status) -> bool {
+    let mut wanted = filter.statuses.iter();
+    (filter.statuses.is_empty() || wanted.any(|wanted| wanted == status))
+        && match &filter.source {
+            None => true,
+            Some(ExecutionSource::Code) => new.skill.is_none(),
+            Some(ExecutionSource::Skill(name)) => new.skill.as_ref() == Some(name),
+        }
+        && filter
+            .key
+            .is_none_or(|id| new.key.as_ref().is_some_and(|key| key.id == id))
+        && filter.since.is_none_or(|at| new.created_at >= at)
+        && filter.until.is_none_or(|at| new.created_at < at)
+}
+
 ///
 pub(in crate::store) async fn filters_select_exactly_matching_executions(place: &impl Place) {
     let store = place.open().await;
     let skills = [None, Some("csv".parse().unwrap()), Some("tex".parse().unwrap())];
+    let key = |name: &str| ExecutionKey {
+        id: KeyId::generate(),
+        name: name.to_owned(),
+    };
+    let keys = [None, Some(key("a")), Some(key("b")), Some(key("a"))];
     let mut all = Vec::new();
-    for micros in 0..12 {
+    for micros in 0..24 {
         let new = NewExecution {
             skill: skills[micros % 3].clone(),
+            key: keys[micros % 4].clone(),
             ..execution(i64::try_from(micros).unwrap())
         };
         store.insert_running(new.clone(), || ()).await.unwrap();
-        let status = [Status::Running, Status::Failed][micros / 3 % 2];
+        let status = [Status::Running, Status::Failed, Status::Success][micros / 3 % 3];
         if status.is_final() {
             store.finish(&new.tenant, new.id, outcome(status)).await.unwrap();
         }
         all.insert(0, (new, status));
     }
-    let bounds = [None, Some(at(2)), Some(at(9))];
-    for status in [
+    let (running, failed, oom) = (Status::Running, Status::Failed, Status::Oom);
+    let statuses: [&[Status]; 5] = [&[], &[running], &[oom], &[failed, running], &Status::ALL];
+    let sources = [
         None,
-        Some(Status::Running),
-        Some(Status::Failed),
-        Some(Status::Oom),
-    ] {
-        for skill in &skills {
-            for (since, until) in bounds.iter().flat_map(|s| bounds.iter().map(move |u| (*s, *u))) {
-                let filter = ExecutionFilter {
-                    status,
-                    skill: skill.clone(),
-                    since,
-                    until,
-                };
-                let fits = |(new, of): &&(NewExecution, Status)| {
-                    status.is_none_or(|s| s == *of)
-                        && (skill.is_none() || new.skill == *skill)
-                        && since.is_none_or(|at| new.created_at >= at)
-                        && until.is_none_or(|at| new.created_at < at)
-                };
-                let expected: Vec<_> = all.iter().filter(fits).map(|(new, _)| new.id).collect();
-                let found = all_pages!(store.executions(&default_tenant(), &filter), 2);
-                assert_eq!(ids(&found), expected, "{filter:?}");
-            }
+        Some(ExecutionSource::Code),
+        skills[1].clone().map(ExecutionSource::Skill),
+    ];
+    let ids_of_keys = [None, keys[1].as_ref().map(|key| key.id), Some(KeyId::generate())];
+    let bounds = [None, Some(at(2)), Some(at(9))];
+    for (statuses, source) in statuses
+        .iter()
+        .flat_map(|s| sources.iter().map(move |source| (*s, source)))
+    {
+        for (key, (since, until)) in ids_of_keys.into_iter().flat_map(|key| {
+            let pairs = bounds.into_iter().flat_map(|s| bounds.map(|u| (s, u)));
+            pairs.map(move |pair| (key, pair))
+        }) {
+            let filter = ExecutionFilter {
+                statuses: statuses.iter().copied().collect(),
+                source: source.clone(),
+                key,
+                since,
+                until,
+            };
+            let matching = all.iter().filter(|(new, status)| fits(&filter, new, *status));
+            let expected: Vec<_> = matching.map(|(new, _)| new.id).collect();
+            let found = all_pages!(store.executions(&default_tenant(), &filter), 2);
+            assert_eq!(ids(&found), expected, "{filter:?}");
         }
     }
 }
@@ -236,7 +260,7 @@ pub(in crate::store) async fn a_cursor_of_another_list_is_refused(place: &impl P
     }
     let (mine, all) = (default_tenant(), ExecutionFilter::default());
     let failed = ExecutionFilter {
-        status: Some(Status::Failed),
+        statuses: Some(Status::Failed).into(),
         ..ExecutionFilter::default()
     };
     let (a, b) = ("a".parse().unwrap(), "b".parse().unwrap());

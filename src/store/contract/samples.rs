@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::auth::{KeyRecord, Scope, Scopes};
 use crate::execution::{
-    Arrivals, AskedLimits, ChosenBackend, Exception, Failure, FileEntry, JsonText, LogLine, LogSource, Logs,
-    Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status, Timings, Usage,
-    Workdir,
+    Arrivals, AskedLimits, ChosenBackend, Exception, ExecutionKey, Failure, FileEntry, JsonText, LogLine,
+    LogSource, Logs, Maxima, NewExecution, Outcome, OutputBlob, ResourceLimits, RichResult, Skipped, Status,
+    Timings, Usage, Workdir,
 };
 use crate::ids::{Digest, ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::{Language, Manifest, Resources, SkillName};
@@ -93,6 +93,10 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         created_at: at(micros),
         workdir: Some(Workdir::Request),
         requirements: Some(vec!["six>=1".to_owned()]),
+        key: Some(ExecutionKey {
+            id: "01900000-0000-7000-8000-000000000002".parse().unwrap(),
+            name: "it's \0".to_owned(),
+        }),
         callback_url: None,
     }
 }

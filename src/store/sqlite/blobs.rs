@@ -1,7 +1,7 @@
 //! Blobs. A retired row has `expires_at` 0.
 
 use jiff::Timestamp;
-use rusqlite::{Row, named_params};
+use rusqlite::{Connection, Row, named_params};
 
 use super::Sqlite;
 use super::row::{all, before, execute, first, text, time};
@@ -73,10 +73,8 @@ impl Blobs for Sqlite {
                     .map(SavedBlob::Existing)
                     .ok_or_else(|| Error::not_found("blob", digest));
             }
-            let (count, bytes) = c.prepare_cached(USED)?.query_row([tenant], |row| {
-                Ok((row.get::<_, u64>("count")?, row.get::<_, u64>("bytes")?))
-            })?;
-            if count >= quota.count || new.size > quota.bytes.saturating_sub(bytes) {
+            let used = used(c, tenant)?;
+            if used.count >= quota.count || new.size > quota.bytes.saturating_sub(used.bytes) {
                 return Err(Error::Quota);
             }
             c.prepare_cached(PUT)?.execute(named_params! {
@@ -100,6 +98,11 @@ impl Blobs for Sqlite {
         let found = self.read(move |c| first(c, BY_DIGEST, terms, record)).await?;
         let found = found.filter(|blob| blob.expires_at > now);
         found.ok_or_else(|| Error::not_found("blob", digest))
+    }
+
+    async fn blobs_used(&self, tenant: &Tenant) -> Result<BlobQuota, Error> {
+        let tenant = tenant.to_string();
+        self.read(move |c| used(c, &tenant)).await
     }
 
     async fn retire_blob(
@@ -149,6 +152,16 @@ impl Blobs for Sqlite {
         let terms = (tenant.to_string(), at, digest, now.as_microsecond(), rows);
         self.read(move |c| all(c, PAGE, terms, record)).await
     }
+}
+
+fn used(c: &Connection, tenant: &str) -> Result<BlobQuota, Error> {
+    let used = c.prepare_cached(USED)?.query_row([tenant], |row| {
+        Ok(BlobQuota {
+            count: row.get("count")?,
+            bytes: row.get("bytes")?,
+        })
+    });
+    Ok(used?)
 }
 
 fn record(row: &Row<'_>) -> Result<BlobRecord, Error> {

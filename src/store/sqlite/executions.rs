@@ -1,18 +1,19 @@
 //! Executions. The large values are in a table that no list reads.
 
 use jiff::Timestamp;
-use rusqlite::types::Value;
 use rusqlite::{Connection, Row, named_params};
 use serde::{Deserialize, Serialize};
 
+use super::counts::Ended;
+use super::execution_pages::Page;
 use super::row::{
-    all, before, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text,
-    time, to_json,
+    all, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text, time,
+    to_json,
 };
-use super::{Sqlite, deliveries, retention, storage};
+use super::{Sqlite, counts, deliveries, retention, storage};
 use crate::execution::{
-    AskedLimits, ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, ResourceLimits,
-    Status, Workdir,
+    AskedLimits, ChosenBackend, Execution, ExecutionKey, Failure, JsonText, Logs, NewExecution, Omitted,
+    Outcome, ResourceLimits, Status, Workdir,
 };
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
@@ -23,41 +24,21 @@ use crate::store::{Conflict, Error, ExecutionFilter, Retention};
 macro_rules! columns {
     () => {
         "id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits, instance, \
-         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings, workdir, requirements"
+         created_at, finished_at, error_code, error_message, exit_code, skipped_total, usage, timings, workdir, requirements, \
+         key_id, key_name"
     };
 }
-
-// Each names its index: otherwise the planner reads all rows of a tenant to find those of one status.
-macro_rules! page {
-    ($index:literal, $filter:literal) => {
-        concat!(
-            "select ",
-            columns!(),
-            " from executions indexed by ",
-            $index,
-            " where tenant = :tenant",
-            $filter,
-            " and (created_at, id) < (:at, :id) and created_at >= :since \
-             order by created_at desc, id desc limit :rows"
-        )
-    };
-}
-
-pub(super) const PAGE: &str = page!("executions_by_time", "");
-pub(super) const PAGE_OF_STATUS: &str = page!("executions_by_status", " and status = :status");
-pub(super) const PAGE_OF_SKILL: &str = page!("executions_by_skill", " and skill = :skill");
-pub(super) const PAGE_OF_SKILL_AND_STATUS: &str = page!(
-    "executions_by_skill_and_status",
-    " and skill = :skill and status = :status"
-);
+pub(super) use columns;
 
 const BY_ID: &str = concat!(
     "select ",
     columns!(),
-    ", output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results, results_truncated, \
-      exception, log_lines, log_lines_truncated, arrivals, \
+    ", case when :no_output then null else output end as output, case when :no_logs then x'' else stdout end as stdout, \
+      case when :no_logs then x'' else stderr end as stderr, case when :no_logs then '[]' else log_lines end as log_lines, \
+      case when :no_logs then null else arrivals end as arrivals, case when :no_results then '[]' else results end as results, \
+      stdout_total, stderr_total, log_lines_truncated, results_truncated, exception, files, skipped, output_blobs, \
       (select url from deliveries where deliveries.execution = executions.id) as callback_url \
-     from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
+     from executions left join execution_results on execution = id where tenant = :tenant and id = :id"
 );
 const IN_BRIEF: &str = concat!(
     "select ",
@@ -67,15 +48,16 @@ const IN_BRIEF: &str = concat!(
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
-        instance, created_at, workdir, requirements
+        instance, created_at, workdir, requirements, key_id, key_name
     ) values (
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
-        :instance, :created_at, :workdir, :requirements
+        :instance, :created_at, :workdir, :requirements, :key_id, :key_name
     )";
 const FINISH: &str = "
     update executions set
         status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
-        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, kept_bytes = :kept_bytes
+        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, kept_bytes = :kept_bytes,
+        cpu_ms = :cpu_ms
     where tenant = :tenant and id = :id and status = :before";
 const INSERT_RESULTS: &str = "
     insert into execution_results (
@@ -97,8 +79,8 @@ const REQUEST_CANCEL: &str = "
     where tenant = ?1 and id = ?2 and finished_at is null";
 const WITHDRAW: &str = "delete from executions where tenant = ?1 and id = ?2 and status = 'running'";
 /// Deletes the results too.
-const DELETE: &str =
-    "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
+const DELETE: &str = "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null
+     returning kept_bytes, finished_at, status, skill, created_at, cpu_ms";
 pub(super) const CANCEL_REQUESTS: &str = "
     select tenant, id from executions
     where instance = ?1 and cancel_requested_at is not null and finished_at is null";
@@ -116,8 +98,26 @@ impl Executions for Sqlite {
     }
 
     async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error> {
-        let terms = (tenant.to_string(), id.to_string());
-        let found = self.read(move |c| first(c, BY_ID, terms, record_with_results));
+        self.execution_without(tenant, id, Omitted::default()).await
+    }
+
+    async fn execution_without(
+        &self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        omitted: Omitted,
+    ) -> Result<Execution, Error> {
+        let tenant = tenant.to_string();
+        let found = self.read(move |c| {
+            let terms = named_params! {
+                ":tenant": tenant,
+                ":id": id.to_string(),
+                ":no_output": omitted.output,
+                ":no_logs": omitted.logs,
+                ":no_results": omitted.results,
+            };
+            first(c, BY_ID, terms, record_with_results)
+        });
         found.await?.ok_or_else(|| not_found(id))
     }
 
@@ -158,8 +158,12 @@ impl Executions for Sqlite {
     async fn delete_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error> {
         let (tenant, terms) = (tenant.clone(), (tenant.to_string(), id.to_string()));
         self.write(move |c| {
-            let kept_bytes = first(c, DELETE, terms, |row| Ok(row.get(0)?))?;
-            storage::take(c, &tenant, kept_bytes.ok_or_else(|| not_found(id))?)
+            let deleted = first(c, DELETE, terms, |row| {
+                Ok((row.get("kept_bytes")?, Ended::of(row)?))
+            })?;
+            let (kept_bytes, ended) = deleted.ok_or_else(|| not_found(id))?;
+            counts::count_deleted(c, &tenant, ended)?;
+            storage::take(c, &tenant, kept_bytes)
         })
         .await
     }
@@ -182,35 +186,8 @@ impl Executions for Sqlite {
         after: Option<Moment<ExecutionId>>,
         rows: u32,
     ) -> Result<Vec<Execution>, Error> {
-        // Before every id of its microsecond, which excludes all of them.
-        let until = (
-            filter.until.map_or(i64::MAX, Timestamp::as_microsecond),
-            String::new(),
-        );
-        let (at, id) = until.min(before(after));
-        let since = filter.since.map_or(i64::MIN, Timestamp::as_microsecond);
-        let skill = filter
-            .skill
-            .as_ref()
-            .map(|name| (":skill", Value::from(name.to_string())));
-        let status = filter
-            .status
-            .map(|status| (":status", Value::from(status.to_string())));
-        let sql = match (&skill, &status) {
-            (None, None) => PAGE,
-            (None, Some(_)) => PAGE_OF_STATUS,
-            (Some(_), None) => PAGE_OF_SKILL,
-            (Some(_), Some(_)) => PAGE_OF_SKILL_AND_STATUS,
-        };
-        let always = [
-            (":tenant", Value::from(tenant.to_string())),
-            (":at", at.into()),
-            (":id", id.into()),
-            (":since", since.into()),
-            (":rows", rows.into()),
-        ];
-        let terms: Vec<(&str, Value)> = always.into_iter().chain(skill).chain(status).collect();
-        self.read(move |c| all(c, sql, terms.as_slice(), record)).await
+        let page = Page::of(tenant, filter, after, rows);
+        self.read(move |c| page.read(c)).await
     }
 }
 
@@ -233,6 +210,8 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":created_at": new.created_at.as_microsecond(),
         ":workdir": new.workdir.map(Workdir::as_str),
         ":requirements": new.requirements.as_ref().map(to_json).transpose()?,
+        ":key_id": new.key.as_ref().map(|key| key.id.to_string()),
+        ":key_name": new.key.as_ref().map(|key| &key.name),
     });
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
@@ -264,6 +243,7 @@ pub(super) fn finish(
         ":usage": to_json(&outcome.usage)?,
         ":timings": to_json(&outcome.timings)?,
         ":kept_bytes": kept_bytes,
+        ":cpu_ms": outcome.usage.cpu_ms,
         ":before": before.as_str(),
     })?;
     if ended == 0 {
@@ -342,7 +322,7 @@ impl StoredLimits {
     }
 }
 
-fn record(row: &Row<'_>) -> Result<Execution, Error> {
+pub(super) fn record(row: &Row<'_>) -> Result<Execution, Error> {
     let status: String = row.get("status")?;
     let status = Status::from_name(&status).ok_or_else(|| Error::backend("column status: unknown name"))?;
     let language: String = row.get("language")?;
@@ -367,12 +347,19 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
             .as_deref()
             .and_then(Workdir::from_name),
         requirements: optional_json(row, "requirements")?,
+        key: key(row)?,
         callback_url: None,
     };
     let outcome = optional_time(row, "finished_at")?
         .map(|finished_at| outcome(row, status, finished_at))
         .transpose()?;
     Ok(Execution { new, status, outcome })
+}
+
+fn key(row: &Row<'_>) -> Result<Option<ExecutionKey>, Error> {
+    let name: Option<String> = row.get("key_name")?;
+    let id = optional_text(row, "key_id")?;
+    Ok(id.zip(name).map(|(id, name)| ExecutionKey { id, name }))
 }
 
 fn backend(row: &Row<'_>) -> Result<Option<ChosenBackend>, Error> {

@@ -3,8 +3,13 @@
 mod access;
 mod audit;
 mod blobs;
+mod count_queries;
+#[cfg(test)]
+mod count_speed;
+mod counts;
 mod deliveries;
 mod due;
+mod execution_pages;
 mod executions;
 mod keys;
 mod log;
@@ -12,6 +17,8 @@ mod open;
 mod packages;
 mod parsed;
 mod pool;
+#[cfg(test)]
+mod query_plans;
 mod queue;
 mod reserve;
 mod retention;

@@ -16,7 +16,7 @@ use super::log::Log;
 use super::pool::limit_lock_wait;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 14] = [
+const MIGRATIONS: [(&str, &str); 15] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -72,6 +72,10 @@ const MIGRATIONS: [(&str, &str); 14] = [
     (
         "V14__sessions",
         include_str!("../../../migrations/sqlite/V14__sessions.sql"),
+    ),
+    (
+        "V15__stats",
+        include_str!("../../../migrations/sqlite/V15__stats.sql"),
     ),
 ];
 

@@ -45,6 +45,7 @@ const SURPLUS: &str = concat!(
     " from package_sets))",
     " where so_far > ?1 order by own_so_far desc, used_at limit ?2"
 );
+const USED: &str = "select coalesce(sum(bytes), 0) from package_sets where tenant = ?1";
 const DIGEST_IS_USED: &str = "select 1 from package_sets where tenant = ?1 and digest = ?2 limit 1";
 
 impl Packages for Sqlite {
@@ -87,6 +88,12 @@ impl Packages for Sqlite {
         let bytes_max = i64::try_from(bytes_max).unwrap_or(i64::MAX);
         self.read(move |c| all(c, SURPLUS, (bytes_max, rows), record))
             .await
+    }
+
+    async fn packages_used(&self, tenant: &Tenant) -> Result<u64, Error> {
+        let tenant = tenant.to_string();
+        let used = self.read(move |c| first(c, USED, [tenant], |row| Ok(row.get(0)?)));
+        Ok(used.await?.unwrap_or(0))
     }
 
     async fn packages_digest_is_used(&self, tenant: &Tenant, digest: &Digest) -> Result<bool, Error> {

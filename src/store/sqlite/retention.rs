@@ -9,7 +9,7 @@ use crate::ids::{ExecutionId, Tenant};
 use crate::store::{Error, Retention};
 
 pub(super) const ENDED_BEFORE: &str =
-    "select tenant, id from executions where finished_at < ?1 order by finished_at limit ?2";
+    "select tenant, id from executions where tenant = ?1 and finished_at < ?2 order by finished_at limit ?3";
 pub(super) const NEXT_TENANT: &str =
     "select tenant from executions where tenant > ?1 order by tenant limit 1";
 /// The most recent execution beyond the limit.
@@ -29,23 +29,24 @@ pub(super) fn expired(
 ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
     let rows_max = usize::try_from(rows).unwrap_or(usize::MAX);
     let mut found = Expired::new();
-    if let Some(before) = retention.ended_before {
-        let mut statement = c.prepare_cached(ENDED_BEFORE)?;
-        for owned in statement.query_and_then((before.as_microsecond(), rows), owned)? {
-            found.insert(owned?);
+    let has_limit = retention.ended_before.is_some() || retention.per_tenant.is_some();
+    let mut next = next_tenant(c, "")?.filter(|_| has_limit);
+    while let Some(tenant) = next.filter(|_| found.len() < rows_max) {
+        if let Some(before) = retention.ended_before {
+            let mut statement = c.prepare_cached(ENDED_BEFORE)?;
+            for owned in statement.query_and_then((&tenant, before.as_microsecond(), rows), owned)? {
+                found.insert(owned?);
+            }
         }
-    }
-    if let Some(kept) = retention.per_tenant {
-        let mut next = next_tenant(c, "")?;
-        while let Some(tenant) = next.filter(|_| found.len() < rows_max) {
+        if let Some(kept) = retention.per_tenant {
             beyond(c, &tenant, kept, rows, &mut found)?;
-            next = next_tenant(c, &tenant)?;
         }
+        next = next_tenant(c, &tenant)?;
     }
     Ok(found.into_iter().take(rows_max).collect())
 }
 
-fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
+pub(super) fn next_tenant(c: &Connection, after: &str) -> Result<Option<String>, Error> {
     first(c, NEXT_TENANT, [after], |row| Ok(row.get(0)?))
 }
 

@@ -44,6 +44,12 @@ impl Secrets for Sqlite {
         .await
     }
 
+    async fn secret_count(&self, tenant: &Tenant) -> Result<u64, Error> {
+        let tenant = tenant.to_string();
+        let count = self.read(move |c| first(c, COUNT, [tenant], |row| Ok(row.get(0)?)));
+        Ok(count.await?.unwrap_or(0))
+    }
+
     async fn sealed_secret(&self, tenant: &Tenant, name: &SecretName) -> Result<Vec<u8>, Error> {
         let terms = (tenant.to_string(), name.to_string());
         let sealed = self.read(move |c| first(c, SEALED, terms, |row| Ok(row.get(0)?)));

@@ -17,7 +17,12 @@ impl Document {
 
     /// Checks what an event of this name carries.
     pub(crate) fn check_event(&self, name: &str, data: &Value) {
-        let schema = &self.0["components"]["schemas"]["Events"]["properties"][name];
+        self.check_event_of("Events", name, data);
+    }
+
+    /// Checks an event of the stream with this schema.
+    pub(crate) fn check_event_of(&self, stream: &str, name: &str, data: &Value) {
+        let schema = &self.0["components"]["schemas"][stream]["properties"][name];
         assert!(schema.is_object(), "the event `{name}` is not documented");
         let mut wrong = Vec::new();
         self.compare(schema, data, name, &mut wrong);

@@ -1,0 +1,175 @@
+//! How long statistics of a week take. `SKILLBOX_TEST_STATS` is the number of executions (1,000,000 before a release).
+
+use std::time::{Duration, Instant};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::tests::{File, inner};
+use crate::ids::Tenant;
+use crate::limits;
+use crate::store::contract::Place as _;
+use crate::store::{BucketCounts, Buckets, CountQuery, Store};
+
+const WEEK: i64 = 7 * 24 * 3600;
+/// Most executions end within the second; durations are spread evenly up to this.
+const LONGEST_MICROS: i64 = 900_000;
+
+fn rows() -> i64 {
+    let number = std::env::var("SKILLBOX_TEST_STATS");
+    number.map_or(30_000, |number| number.parse().unwrap())
+}
+
+/// Inserts executions of 31 skills and of code that ended evenly within a week.
+async fn fill(store: &Store, start: i64, rows: i64) {
+    let apart = WEEK * 1_000_000 / rows;
+    let sql = format!(
+        "with recursive n (i) as (select 0 union all select i + 1 from n where i + 1 < {rows})
+         insert into executions (
+            id, tenant, status, skill, language, image, backend, backend_reason, degraded, limits, instance,
+            created_at, finished_at, skipped_total, usage, timings, cpu_ms
+         ) select
+            printf('019a0000-0000-7000-8000-%012x', i), 'default', iif(i % 20 = 0, 'failed', 'success'),
+            iif(i % 32 = 0, null, 'skill-' || (i % 32)), 'python', 'python:3.12-slim', 'native', 'configured', '[]', '{{}}',
+            '019a0000-0000-7000-8000-000000000000', {start} + i * {apart} - i * 7919 % {LONGEST_MICROS},
+            {start} + i * {apart}, 0, '{{}}', '{{}}', 2
+         from n"
+    );
+    let filled = inner(store).writer.with(move |c| Ok(c.execute_batch(&sql)?), Ok);
+    filled.await.unwrap();
+}
+
+fn week(start: i64) -> CountQuery {
+    CountQuery {
+        buckets: Buckets {
+            start: start / 1_000_000 / 3600 * 3600,
+            seconds: 3600,
+            count: 169,
+        },
+        skill: None,
+        live_since: Timestamp::now() - SignedDuration::from_hours(1),
+        skills_max: limits::STATS_SKILLS_MAX,
+    }
+}
+
+async fn median(store: &Store, query: &CountQuery) -> (Duration, BucketCounts) {
+    let (tenant, mut took) = (Tenant::default_tenant(), Vec::new());
+    let mut found = BucketCounts::default();
+    for _ in 0..9 {
+        let began = Instant::now();
+        found = store.execution_counts(&tenant, query.clone()).await.unwrap();
+        took.push(began.elapsed());
+    }
+    took.sort();
+    (took[4], found)
+}
+
+/// The bar of issue 17: at most 50 ms with a million executions.
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_of_a_week_take_at_most_50_milliseconds() {
+    let file = File::new();
+    let store = file.open().await;
+    let rows = rows();
+    let start = Timestamp::now().as_microsecond() - WEEK * 1_000_000;
+    fill(&store, start, rows).await;
+    let until = Timestamp::now() - SignedDuration::try_from(limits::COUNTED_AFTER).unwrap();
+    let began = Instant::now();
+    let (tenant, mut longest) = (Tenant::default_tenant(), Duration::ZERO);
+    loop {
+        let step = Instant::now();
+        let counted = store.count_ended(&tenant, until, limits::COUNTED_PER_QUERY);
+        let more = counted.await.unwrap();
+        longest = longest.max(step.elapsed());
+        if !more {
+            break;
+        }
+    }
+    println!(
+        "counted {rows} executions in {:?}, at most {longest:?} at once",
+        began.elapsed()
+    );
+
+    let (took, found) = median(&store, &week(start)).await;
+    println!("statistics of a week with {rows} executions: {took:?}");
+    let counted: u64 = found.buckets.iter().map(|bucket| bucket.outcomes.total()).sum();
+    assert_eq!(i64::try_from(counted), Ok(rows));
+    assert_eq!(found.skills.len(), 32);
+    let p95 = found.skills[0].counts.durations.percentile_ms(0.95).unwrap();
+    assert!((p95 / 855.0 - 1.0).abs() < 0.05, "{p95}");
+    assert!(took <= Duration::from_millis(50), "{took:?}");
+}
+
+mod temporary {
+    use super::*;
+    use crate::execution::{Outcome, Status};
+    use crate::store::sqlite::executions;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn temporary_compare() {
+        let (old, new) = (File::new(), File::new());
+        let stores = [old.open().await, new.open().await];
+        let rows = 200_000;
+        let start = Timestamp::now().as_microsecond() - WEEK * 1_000_000;
+        for store in &stores {
+            fill(store, start, rows).await;
+        }
+        let sql = "drop index executions_by_key; drop index executions_by_end;
+            create index executions_by_skill on executions (tenant, skill, created_at desc, id desc);
+            create index executions_by_end on executions (finished_at) where finished_at is not null; vacuum;";
+        inner(&stores[0])
+            .writer
+            .with(move |c| Ok(c.execute_batch(sql)?), Ok)
+            .await
+            .unwrap();
+        inner(&stores[1])
+            .writer
+            .with(move |c| Ok(c.execute_batch("vacuum")?), Ok)
+            .await
+            .unwrap();
+        let mut took = [(Vec::new(), Vec::new()), (Vec::new(), Vec::new())];
+        for round in 0..40 {
+            for n in 0..2 {
+                let which = (round + n) % 2;
+                let key = crate::execution::ExecutionKey {
+                    id: "01900000-0000-7000-8000-000000000002".parse().unwrap(),
+                    name: "ci".to_owned(),
+                };
+                let (begin, finish) = inner(&stores[which])
+                    .writer
+                    .with(
+                        move |c| {
+                            let mut all = (Duration::ZERO, Duration::ZERO);
+                            for i in 0..200 {
+                                let mut new = crate::store::contract::sample(Timestamp::now());
+                                new.key = (i % 10 != 0).then(|| key.clone());
+                                let t = Instant::now();
+                                let tx = c.transaction()?;
+                                executions::insert(&tx, &new, Status::Running)?;
+                                tx.commit()?;
+                                all.0 += t.elapsed();
+                                let outcome = Outcome::bare(Status::Success, Timestamp::now());
+                                let t = Instant::now();
+                                let tx = c.transaction()?;
+                                executions::finish(&tx, &new.tenant, new.id, Status::Running, &outcome)?;
+                                tx.commit()?;
+                                all.1 += t.elapsed();
+                            }
+                            Ok(all)
+                        },
+                        Ok,
+                    )
+                    .await
+                    .unwrap();
+                took[which].0.push(begin / 200);
+                took[which].1.push(finish / 200);
+            }
+        }
+        for (name, (mut begin, mut finish)) in ["old", "new"].into_iter().zip(took) {
+            begin.sort();
+            finish.sort();
+            println!(
+                "{name}: begin {:?} {:?} finish {:?} {:?}",
+                begin[4], begin[20], finish[4], finish[20]
+            );
+        }
+    }
+}
