@@ -1,6 +1,5 @@
 //! Counts of ended executions and their durations, small enough to be stored for each period.
 
-use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use serde::Serialize;
@@ -88,13 +87,24 @@ impl AddAssign<&Self> for ExecutionCounts {
     fn add_assign(&mut self, more: &Self) {
         self.outcomes += more.outcomes;
         self.cpu_ms += more.cpu_ms;
-        self.durations += &more.durations;
+        for (bin, count) in more
+            .durations
+            .bins
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            self.durations.add_count(bin, *count);
+        }
     }
 }
 
 /// A histogram of durations. Its bins grow by a constant factor, so a percentile is within 3 % of the exact one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Durations(BTreeMap<u16, u64>);
+pub struct Durations {
+    /// Counts by bin, up to the last one that is not empty.
+    bins: Vec<u64>,
+}
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a histogram")]
@@ -105,17 +115,24 @@ const FACTOR: f64 = 1.06;
 /// Upper end of the first bin.
 const FIRST_MICROS: f64 = 100.0;
 /// More than a year.
-const LAST_BIN: u16 = 480;
+const LAST_BIN: usize = 480;
 
 impl Durations {
     fn add(&mut self, micros: i64) {
-        *self.0.entry(bin(micros)).or_default() += 1;
+        self.add_count(bin(micros), 1);
+    }
+
+    fn add_count(&mut self, bin: usize, count: u64) {
+        if self.bins.len() <= bin {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] = self.bins[bin].saturating_add(count);
     }
 
     /// The duration that this share of all is not longer than, in milliseconds; `None` if there is none.
     #[must_use]
     pub fn percentile_ms(&self, share: f64) -> Option<f64> {
-        let total: u64 = self.0.values().sum();
+        let total: u64 = self.bins.iter().sum();
         if total == 0 {
             return None;
         }
@@ -127,48 +144,40 @@ impl Durations {
         )]
         let rank = ((total as f64 * share).ceil() as u64).clamp(1, total);
         let mut below = 0;
-        let bin = self.0.iter().find_map(|(bin, count)| {
+        let bin = self.bins.iter().position(|count| {
             below += count;
-            (below >= rank).then_some(*bin)
+            below >= rank
         });
         bin.map(middle_ms)
     }
 
-    /// Pairs of bin and count, each number in as many bytes as it needs.
+    /// Pairs of bin, counted from the one before, and count; each number in as many bytes as it needs.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.0.len() * 3);
+        let mut bytes = Vec::new();
         let mut last = 0;
-        for (bin, count) in &self.0 {
-            put(&mut bytes, u64::from(bin - last));
+        for (bin, count) in self.bins.iter().enumerate().filter(|(_, count)| **count > 0) {
+            put(&mut bytes, (bin - last) as u64);
             put(&mut bytes, *count);
-            last = *bin;
+            last = bin;
         }
         bytes
     }
 
-    pub fn from_bytes(mut bytes: &[u8]) -> Result<Self, InvalidHistogram> {
-        let mut bins = BTreeMap::new();
+    /// Adds what [`Self::to_bytes`] made of another histogram.
+    pub fn add_bytes(&mut self, mut bytes: &[u8]) -> Result<(), InvalidHistogram> {
         let mut last = 0_u64;
         while !bytes.is_empty() {
-            last += take(&mut bytes)?;
-            let bin = u16::try_from(last).ok().filter(|bin| *bin <= LAST_BIN);
-            bins.insert(bin.ok_or(InvalidHistogram)?, take(&mut bytes)?);
+            last = last.saturating_add(take(&mut bytes)?);
+            let bin = usize::try_from(last).ok().filter(|bin| *bin <= LAST_BIN);
+            self.add_count(bin.ok_or(InvalidHistogram)?, take(&mut bytes)?);
         }
-        Ok(Self(bins))
-    }
-}
-
-impl AddAssign<&Self> for Durations {
-    fn add_assign(&mut self, more: &Self) {
-        for (bin, count) in &more.0 {
-            *self.0.entry(*bin).or_default() += count;
-        }
+        Ok(())
     }
 }
 
 /// A negative duration, after the clock was set back, is none.
-fn bin(micros: i64) -> u16 {
+fn bin(micros: i64) -> usize {
     #[expect(clippy::cast_precision_loss, reason = "less than a thousand years")]
     let factor = micros.max(0) as f64 / FIRST_MICROS;
     if factor <= 1.0 {
@@ -179,13 +188,13 @@ fn bin(micros: i64) -> u16 {
         clippy::cast_sign_loss,
         reason = "limited, and not negative"
     )]
-    let bin = (factor.ln() / FACTOR.ln()).ceil().min(f64::from(LAST_BIN)) as u16;
-    bin
+    let bin = (factor.ln() / FACTOR.ln()).ceil() as usize;
+    bin.min(LAST_BIN)
 }
 
 /// The value whose largest relative distance from others in this bin is least, to the microsecond.
-fn middle_ms(bin: u16) -> f64 {
-    let upper = FIRST_MICROS * FACTOR.powi(i32::from(bin));
+fn middle_ms(bin: usize) -> f64 {
+    let upper = FIRST_MICROS * FACTOR.powi(i32::try_from(bin).unwrap_or(i32::MAX));
     (upper * 2.0 / (1.0 + FACTOR)).round() / 1000.0
 }
 
@@ -262,7 +271,8 @@ mod tests {
         for micros in [i64::MIN, -1, 0, 1, i64::MAX] {
             durations.add(micros);
         }
-        assert_eq!(durations.0, BTreeMap::from([(0, 4), (LAST_BIN, 1)]));
+        assert_eq!((durations.bins[0], durations.bins[LAST_BIN]), (4, 1));
+        assert_eq!(durations.bins.len(), LAST_BIN + 1);
     }
 
     #[test]
@@ -271,12 +281,16 @@ mod tests {
         for n in 0..2000 {
             durations.add(n * n * n);
         }
-        durations.0.insert(LAST_BIN, u64::MAX);
+        durations.add_count(LAST_BIN, 1 << 60);
         let bytes = durations.to_bytes();
-        assert_eq!(Durations::from_bytes(&bytes), Ok(durations));
-        assert_eq!(Durations::from_bytes(&[]), Ok(Durations::default()));
+        let read = |bytes: &[u8]| {
+            let mut read = Durations::default();
+            read.add_bytes(bytes).map(|()| read)
+        };
+        assert_eq!(read(&bytes), Ok(durations));
+        assert_eq!(read(&[]), Ok(Durations::default()));
         for wrong in [&[1][..], &[0x80], &[0xff, 0x7f, 1], &[0xff; 20]] {
-            assert_eq!(Durations::from_bytes(wrong), Err(InvalidHistogram), "{wrong:?}");
+            assert_eq!(read(wrong), Err(InvalidHistogram), "{wrong:?}");
         }
     }
 
@@ -290,6 +304,6 @@ mod tests {
         first += &second;
         assert_eq!((first.outcomes.total(), first.outcomes.failures()), (4, 2));
         assert_eq!(first.cpu_ms, 8);
-        assert_eq!(first.durations.0.values().sum::<u64>(), 4);
+        assert_eq!(first.durations.bins.iter().sum::<u64>(), 4);
     }
 }

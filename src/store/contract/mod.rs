@@ -22,12 +22,6 @@ pub(super) trait Place {
     async fn open(&self) -> Store;
 }
 
-pub(super) fn sample(at: jiff::Timestamp) -> crate::execution::NewExecution {
-    let mut new = samples::execution(0);
-    new.created_at = at;
-    new
-}
-
 /// Makes one test of each function; `$place` is evaluated again for each.
 macro_rules! contract_tests {
     ($place:expr) => {

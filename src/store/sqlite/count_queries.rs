@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
-use super::counts::{ALL_SKILLS, CODE, ENDED, Ended, counts_of, mark};
+use super::counts::{ALL_SKILLS, CODE, ENDED, Ended, add_row, mark};
 use super::row::{all, first};
 use crate::execution::ExecutionCounts;
 use crate::ids::Tenant;
@@ -104,14 +104,12 @@ fn stored_buckets(
     let mut found = vec![ExecutionCounts::default(); buckets.count];
     let period = CountPeriod::dividing(buckets.seconds).seconds();
     let terms = (tenant, period, skill, buckets.start, buckets.end());
-    let stored = all(c, COUNTS_BETWEEN, terms, |row| {
-        Ok((row.get("start")?, counts_of(row)?))
-    })?;
-    for (start, counts) in stored {
-        if let Some(index) = buckets.index(start) {
-            found[index] += &counts;
+    all(c, COUNTS_BETWEEN, terms, |row| {
+        match buckets.index(row.get("start")?) {
+            Some(index) => add_row(row, &mut found[index]),
+            None => Ok(()),
         }
-    }
+    })?;
     Ok(found)
 }
 
@@ -142,9 +140,7 @@ fn stored_total(
     let smallest = CountPeriod::dividing(buckets.seconds);
     for span in spans(buckets.start, buckets.end(), smallest) {
         let terms = (tenant, span.period.seconds(), skill, span.start, span.end);
-        for counts in all(c, COUNTS_BETWEEN, terms, counts_of)? {
-            total += &counts;
-        }
+        all(c, COUNTS_BETWEEN, terms, |row| add_row(row, &mut total))?;
     }
     Ok(total)
 }

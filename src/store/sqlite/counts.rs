@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, named_params};
 
 use super::row::{all, execute, first};
 use super::{Sqlite, retention};
-use crate::execution::{CountedEnd, Durations, ExecutionCounts, OutcomeCounts, Status};
+use crate::execution::{CountedEnd, ExecutionCounts, OutcomeCounts, Status};
 use crate::ids::Tenant;
 use crate::store::counts::Counts;
 use crate::store::{BucketCounts, CountPeriod, CountQuery, Error, OldCounts};
@@ -125,10 +125,8 @@ impl Added {
 
     fn save(self, c: &Connection, tenant: &str) -> Result<(), Error> {
         for ((seconds, skill, start), mut counts) in self.0 {
-            let stored = first(c, COUNTS, (tenant, seconds, &skill, start), counts_of)?;
-            if let Some(stored) = stored {
-                counts += &stored;
-            }
+            let terms = (tenant, seconds, &skill, start);
+            first(c, COUNTS, terms, |row| add_row(row, &mut counts))?;
             let outcomes = &counts.outcomes;
             c.prepare_cached(PUT_COUNTS)?.execute(named_params! {
                 ":tenant": tenant,
@@ -150,21 +148,20 @@ impl Added {
     }
 }
 
-pub(super) fn counts_of(row: &Row<'_>) -> Result<ExecutionCounts, Error> {
+/// Adds a row to counts.
+pub(super) fn add_row(row: &Row<'_>, counts: &mut ExecutionCounts) -> Result<(), Error> {
+    counts.outcomes += OutcomeCounts {
+        success: row.get("success")?,
+        failed: row.get("failed")?,
+        timeout: row.get("timeout")?,
+        oom: row.get("oom")?,
+        cancelled: row.get("cancelled")?,
+        denied: row.get("denied")?,
+        interrupted: row.get("interrupted")?,
+    };
+    counts.cpu_ms += row.get::<_, u64>("cpu_ms")?;
     let durations = row.get_ref("durations")?.as_blob().map_err(Error::backend)?;
-    Ok(ExecutionCounts {
-        outcomes: OutcomeCounts {
-            success: row.get("success")?,
-            failed: row.get("failed")?,
-            timeout: row.get("timeout")?,
-            oom: row.get("oom")?,
-            cancelled: row.get("cancelled")?,
-            denied: row.get("denied")?,
-            interrupted: row.get("interrupted")?,
-        },
-        cpu_ms: row.get("cpu_ms")?,
-        durations: Durations::from_bytes(durations).map_err(Error::backend)?,
-    })
+    counts.durations.add_bytes(durations).map_err(Error::backend)
 }
 
 /// Microseconds; executions that ended before are counted.

@@ -17,7 +17,7 @@ async fn counts_what_a_tenant_stores_and_runs() {
     let server = TestServer::open().await;
     let nothing = json!({
         "storage": {"used": 0, "limit": null},
-        "blobs": {"used": 0, "limit": limits::BLOBS_QUOTA_BYTES, "count": 0},
+        "blobs": {"used": 0, "limit": 64 << 20, "count": 0},
         "secrets": {"count": 0, "limit": limits::SECRETS_MAX},
         "packages": {"used": 0},
         "queue": {"waiting": 0, "limit": limits::ASYNC_QUEUE_MAX},
