@@ -10,9 +10,15 @@ use crate::limits;
 use crate::store::contract::Place as _;
 use crate::store::{BucketCounts, Buckets, CountQuery, Store};
 
+/// The time at which the week ends, in microseconds.
+const NOW: i64 = 1_790_000_000_000_000;
 const WEEK: i64 = 7 * 24 * 3600;
 /// Most executions end within the second; durations are spread evenly up to this.
 const LONGEST_MICROS: i64 = 900_000;
+
+fn now() -> Timestamp {
+    Timestamp::from_microsecond(NOW).unwrap()
+}
 
 fn rows() -> i64 {
     let number = std::env::var("SKILLBOX_TEST_STATS");
@@ -46,7 +52,7 @@ fn week(start: i64) -> CountQuery {
             count: 169,
         },
         skill: None,
-        live_since: Timestamp::now() - SignedDuration::from_hours(1),
+        live_since: now() - SignedDuration::from_hours(1),
         skills_max: limits::STATS_SKILLS_MAX,
     }
 }
@@ -69,9 +75,9 @@ async fn statistics_of_a_week_take_at_most_50_milliseconds() {
     let file = File::new();
     let store = file.open().await;
     let rows = rows();
-    let start = Timestamp::now().as_microsecond() - WEEK * 1_000_000;
+    let start = NOW - WEEK * 1_000_000;
     fill(&store, start, rows).await;
-    let until = Timestamp::now() - SignedDuration::try_from(limits::COUNTED_AFTER).unwrap();
+    let until = now() - SignedDuration::try_from(limits::COUNTED_AFTER).unwrap();
     let began = Instant::now();
     let (tenant, mut longest) = (Tenant::default_tenant(), Duration::ZERO);
     loop {
