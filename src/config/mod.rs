@@ -55,6 +55,8 @@ pub struct Config {
     pub deps: DepsConfig,
     pub limits: LimitsConfig,
     pub retention: RetentionPolicy,
+    /// Bytes up to which requests are kept.
+    pub keep_request: Option<u64>,
     pub blobs: BlobPolicy,
     /// Lifetime of signed links.
     pub link_life: Duration,
@@ -221,6 +223,7 @@ impl Config {
             async_queue: self.limits.async_queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
+            keep_request: self.keep_request,
             blobs: self.blobs,
             link_life: self.link_life,
             deps: self.deps.settings(folder.join("packages")),

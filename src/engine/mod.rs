@@ -20,6 +20,7 @@ mod outcome;
 mod plan;
 mod queue;
 mod request;
+mod rerun;
 mod resolve;
 mod run;
 mod running;
@@ -64,7 +65,8 @@ pub use deps::{DependencySettings, Index};
 pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
-pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use request::{OnDisconnect, RequestFile, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use rerun::{RequestRecord, RerunVersion};
 pub use skills::PushSource;
 pub use subscription::Subscription;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};
@@ -133,6 +135,8 @@ pub struct Settings {
     /// Longest wait of an interactive request.
     pub queue_wait: Duration,
     pub retention: RetentionPolicy,
+    /// Bytes up to which a request is kept with its execution; `None` keeps none.
+    pub keep_request: Option<u64>,
     pub blobs: BlobPolicy,
     /// Lifetime of signed links.
     pub link_life: Duration,

@@ -1,5 +1,7 @@
 //! Plans an execution from a skill and a request. Pure: the plan is a plain value.
 
+use bytes::Bytes;
+
 use crate::engine::added_packages::AddedPackages;
 use crate::engine::cache::Unpacked;
 use crate::engine::run::{RecordedState, Watcher};
@@ -105,6 +107,8 @@ pub(super) struct PlannedRun {
     pub(super) progress: Option<ProgressSender>,
     pub(super) accepted_at: jiff::Timestamp,
     pub(super) callback_url: Option<CallbackUrl>,
+    /// What is stored of the request.
+    pub(super) kept_request: Option<Bytes>,
     pub(super) recorded: RecordedState,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) watcher: Option<Watcher>,
@@ -131,6 +135,7 @@ impl PlannedRun {
             progress: None,
             accepted_at: clock::now(),
             callback_url: None,
+            kept_request: None,
             recorded: RecordedState::Nothing,
             on_disconnect: OnDisconnect::default(),
             watcher: None,

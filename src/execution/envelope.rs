@@ -343,6 +343,7 @@ pub(super) mod tests {
                 workdir: Some(Workdir::Skill),
                 requirements: Some(vec!["pypdf".to_owned()]),
                 callback_url: None,
+                kept_request: None,
             },
             status: Status::Running,
             outcome: None,

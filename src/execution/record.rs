@@ -1,5 +1,7 @@
 //! Recorded executions.
 
+use bytes::Bytes;
+
 use crate::execution::{
     AskedLimits, ExecutionLimits, GrantedLimits, Outcome, ResourceLimits, Status, Workdir,
 };
@@ -32,6 +34,8 @@ pub struct NewExecution {
     pub requirements: Option<Vec<String>>,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
+    /// The request to insert with it. Never read back with the execution.
+    pub kept_request: Option<Bytes>,
 }
 
 impl NewExecution {

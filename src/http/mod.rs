@@ -25,6 +25,7 @@ mod page;
 mod problem;
 mod range;
 mod request_filter;
+mod rerun;
 mod response;
 mod routes;
 mod secrets;

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, secrets, skills, tools,
-    webhooks,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, secrets,
+    skills, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -45,6 +45,8 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN, routes!(executions::logs))
         .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(rerun::request))
+        .route(RUN, routes!(rerun::rerun))
         .route(RUN, routes!(executions::delete))
         .route(RUN, routes!(executions::prune))
         .route(RUN, routes!(webhooks::of_execution))

@@ -165,6 +165,14 @@ pub const FILE_PATHS_BYTES_MAX: usize = 1024 * 1024;
 pub const SKIPPED_NAMED_MAX: usize = 50;
 /// Input files per request.
 pub const INPUT_FILES_MAX: usize = 100;
+/// Default and maximum size up to which a request is kept with its execution.
+pub const KEEP_REQUEST_BYTES: u64 = 256 * KIB;
+/// See [`KEEP_REQUEST_BYTES`].
+pub const KEEP_REQUEST_BYTES_MAX: u64 = 4 * MIB;
+/// A kept request as JSON, in which each byte takes at most six.
+pub const KEPT_REQUEST_JSON_BYTES_MAX: u64 = 8 * KEEP_REQUEST_BYTES_MAX;
+/// Smaller requests are stored uncompressed: compression would take longer than their insert.
+pub const REQUEST_COMPRESSED_BYTES_MIN: usize = 2 * 1024;
 /// Arguments per request.
 pub const ARGS_MAX: usize = 256;
 /// All arguments of a request: with the environment they must fit into `execve`.

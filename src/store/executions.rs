@@ -38,6 +38,8 @@ acts! {
         /// Records the outcome of a running execution; `false`, and no change, if it has one already.
         async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
         async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
+        /// The request as it was inserted with the execution, if one was.
+        async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error>;
         /// Ends the running executions of a dead process as interrupted and returns them.
         async fn interrupt_running(&self, owner: InstanceId, at: Timestamp) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
         /// The processes that have running executions.
@@ -50,7 +52,7 @@ acts! {
         async fn expired_executions(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
         /// Deletes an ended execution; one that runs is [`Error::NotFound`] here.
         async fn delete_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error>;
-        /// Bytes of a tenant's archives and of the results of its executions.
+        /// Bytes of a tenant's archives, and of the results and requests of its ended executions.
         async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error>;
     }
     lists {

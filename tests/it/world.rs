@@ -396,6 +396,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         async_queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
+        keep_request: Some(skillbox::limits::KEEP_REQUEST_BYTES),
         blobs: BlobPolicy {
             quota_bytes: 64 << 20,
             ..BlobPolicy::default()

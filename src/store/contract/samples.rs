@@ -94,6 +94,7 @@ pub(super) fn execution(micros: i64) -> NewExecution {
         workdir: Some(Workdir::Request),
         requirements: Some(vec!["six>=1".to_owned()]),
         callback_url: None,
+        kept_request: None,
     }
 }
 

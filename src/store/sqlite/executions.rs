@@ -9,7 +9,7 @@ use super::row::{
     all, before, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text,
     time, to_json,
 };
-use super::{Sqlite, deliveries, retention, storage};
+use super::{Sqlite, deliveries, requests, retention, storage};
 use crate::execution::{
     AskedLimits, ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, ResourceLimits,
     Status, Workdir,
@@ -72,11 +72,14 @@ const INSERT: &str = "
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
         :instance, :created_at, :workdir, :requirements
     )";
-const FINISH: &str = "
-    update executions set
+const FINISH: &str = concat!(
+    "update executions set
         status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
-        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, kept_bytes = :kept_bytes
-    where tenant = :tenant and id = :id and status = :before";
+        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings,
+        kept_bytes = :kept_bytes + ",
+    requests::bytes!(),
+    " where tenant = :tenant and id = :id and status = :before returning kept_bytes"
+);
 const INSERT_RESULTS: &str = "
     insert into execution_results (
         execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results,
@@ -85,18 +88,19 @@ const INSERT_RESULTS: &str = "
         :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :output_blobs, :results,
         :results_truncated, :exception, :log_lines, :log_lines_truncated, :arrivals
     )";
-const INTERRUPT: &str = "
-    update executions set
+const INTERRUPT: &str = concat!(
+    "update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
-        error_message = 'the server stopped while this ran; run it again', skipped_total = 0
-    where status = 'running' and instance = ?1
-    returning tenant, id";
+        error_message = 'the server stopped while this ran; run it again', skipped_total = 0, kept_bytes = ",
+    requests::bytes!(),
+    " where status = 'running' and instance = ?1 returning tenant, id, kept_bytes"
+);
 pub(super) const INSTANCES: &str = "select distinct instance from executions where status = 'running'";
 const REQUEST_CANCEL: &str = "
     update executions set cancel_requested_at = coalesce(cancel_requested_at, ?3)
     where tenant = ?1 and id = ?2 and finished_at is null";
 const WITHDRAW: &str = "delete from executions where tenant = ?1 and id = ?2 and status = 'running'";
-/// Deletes the results too.
+/// Deletes the results and the kept request, too.
 const DELETE: &str =
     "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null returning kept_bytes";
 pub(super) const CANCEL_REQUESTS: &str = "
@@ -121,13 +125,19 @@ impl Executions for Sqlite {
         found.await?.ok_or_else(|| not_found(id))
     }
 
+    async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error> {
+        let tenant = tenant.clone();
+        let found = self.read(move |c| requests::find(c, &tenant, id));
+        found.await?.ok_or_else(|| not_found(id))
+    }
+
     async fn interrupt_running(
         &self,
         owner: InstanceId,
         at: Timestamp,
     ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
         let terms = (owner.to_string(), at.as_microsecond());
-        self.write(move |c| all(c, INTERRUPT, terms, owned)).await
+        self.write(move |c| interrupt(c, INTERRUPT, terms)).await
     }
 
     async fn running_instances(&self) -> Result<Vec<InstanceId>, Error> {
@@ -237,8 +247,24 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
         Err(e) => Err(e.into()),
-        Ok(_) => deliveries::insert(c, new),
+        Ok(_) => {
+            requests::insert(c, new)?;
+            deliveries::insert(c, new)
+        }
     }
+}
+
+/// Ends executions by a statement that returns `tenant, id, kept_bytes`, and counts what they keep.
+pub(super) fn interrupt(
+    c: &Connection,
+    sql: &str,
+    terms: (String, i64),
+) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let ended = all(c, sql, terms, |row| Ok((owned(row)?, row.get("kept_bytes")?)))?;
+    ended
+        .into_iter()
+        .map(|(execution, kept_bytes)| storage::add(c, &execution.0, kept_bytes).map(|()| execution))
+        .collect()
 }
 
 pub(super) fn finish(
@@ -252,7 +278,7 @@ pub(super) fn finish(
     let (results, lines) = (to_json(&outcome.results)?, to_json(&outcome.logs.lines)?);
     let arrivals = to_json(&outcome.logs.arrivals)?;
     let kept_bytes = kept_bytes(outcome, &[&results, &lines, &arrivals]);
-    let ended = c.prepare_cached(FINISH)?.execute(named_params! {
+    let terms = named_params! {
         ":tenant": tenant.as_str(),
         ":id": id.to_string(),
         ":status": outcome.status.as_str(),
@@ -265,10 +291,10 @@ pub(super) fn finish(
         ":timings": to_json(&outcome.timings)?,
         ":kept_bytes": kept_bytes,
         ":before": before.as_str(),
-    })?;
-    if ended == 0 {
+    };
+    let Some(kept_bytes) = first(c, FINISH, terms, |row| Ok(row.get(0)?))? else {
         return Ok(false);
-    }
+    };
     storage::add(c, tenant, kept_bytes)?;
     let exception = outcome
         .error
@@ -368,6 +394,7 @@ fn record(row: &Row<'_>) -> Result<Execution, Error> {
             .and_then(Workdir::from_name),
         requirements: optional_json(row, "requirements")?,
         callback_url: None,
+        kept_request: None,
     };
     let outcome = optional_time(row, "finished_at")?
         .map(|finished_at| outcome(row, status, finished_at))

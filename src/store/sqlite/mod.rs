@@ -12,6 +12,7 @@ mod packages;
 mod parsed;
 mod pool;
 mod queue;
+mod requests;
 mod reserve;
 mod retention;
 mod row;

@@ -16,7 +16,7 @@ use super::log::Log;
 use super::pool::limit_lock_wait;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 13] = [
+const MIGRATIONS: [(&str, &str); 16] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -68,6 +68,18 @@ const MIGRATIONS: [(&str, &str); 13] = [
     (
         "V13__requirements",
         include_str!("../../../migrations/sqlite/V13__requirements.sql"),
+    ),
+    (
+        "V14__placeholder",
+        include_str!("../../../migrations/sqlite/V14__placeholder.sql"),
+    ),
+    (
+        "V15__placeholder",
+        include_str!("../../../migrations/sqlite/V15__placeholder.sql"),
+    ),
+    (
+        "V16__requests",
+        include_str!("../../../migrations/sqlite/V16__requests.sql"),
     ),
 ];
 

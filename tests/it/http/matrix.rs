@@ -34,6 +34,8 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/executions/{id}/files", "----oxo"),
     ("GET /v1/executions/{id}/files/{*path}", "----oxo"),
     ("GET /v1/executions/{id}/logs", "----oxo"),
+    ("GET /v1/executions/{id}/request", "----oxo"),
+    ("POST /v1/executions/{id}/rerun", "----oxo"),
     ("GET /v1/keys", "----xxo"),
     ("POST /v1/keys", "----xxo"),
     ("DELETE /v1/keys/{id}", "----xxo"),

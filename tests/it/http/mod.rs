@@ -16,6 +16,7 @@ mod logs;
 mod matrix;
 mod metrics;
 mod requests;
+mod rerun;
 mod secrets;
 mod serve;
 mod skills;
