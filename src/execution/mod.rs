@@ -9,6 +9,7 @@ mod log_line;
 mod outcome;
 mod preview;
 mod record;
+mod result_form;
 mod transcript;
 mod workdir;
 
@@ -22,6 +23,7 @@ pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
 };
 pub use record::{ChosenBackend, Execution, NewExecution};
+pub use result_form::ResultForm;
 pub use transcript::{
     BeyondEnd, Bookmark, InvalidBookmark, Phase, Reader, Reason, Stream, Transcript, TranscriptEvent,
 };

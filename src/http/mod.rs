@@ -27,6 +27,7 @@ mod range;
 mod request_filter;
 mod rerun;
 mod response;
+mod results;
 mod routes;
 mod secrets;
 mod serve;

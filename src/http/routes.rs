@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, secrets,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, results, secrets,
     skills, tools, webhooks,
 };
 use crate::api;
@@ -56,6 +56,7 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(webhooks::rotate))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
+        .route(RUN_OR_LINK, routes!(results::form))
         .route(RUN, routes!(blobs::create))
         .route(RUN, routes!(blobs::list))
         .route(RUN, routes!(blobs::download))

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::execution::{Execution, NewExecution, Outcome, Status};
+use crate::execution::{Execution, NewExecution, Outcome, RichResult, Status};
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::SkillName;
 use crate::store::cursor::{List, Moment};
@@ -38,6 +38,8 @@ acts! {
         /// Records the outcome of a running execution; `false`, and no change, if it has one already.
         async fn finish(&self, tenant: &Tenant, id: ExecutionId, outcome: Outcome) -> Result<bool, Error>;
         async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
+        /// The rich results of an execution; none before its end.
+        async fn results(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<RichResult>, Error>;
         /// The request as it was inserted with the execution, if one was.
         async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error>;
         /// Ends the running executions of a dead process as interrupted and returns them.

@@ -12,7 +12,7 @@ use super::row::{
 use super::{Sqlite, deliveries, requests, retention, storage};
 use crate::execution::{
     AskedLimits, ChosenBackend, Execution, Failure, JsonText, Logs, NewExecution, Outcome, ResourceLimits,
-    Status, Workdir,
+    RichResult, Status, Workdir,
 };
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
@@ -59,6 +59,7 @@ const BY_ID: &str = concat!(
       (select url from deliveries where deliveries.execution = executions.id) as callback_url \
      from executions left join execution_results on execution = id where tenant = ?1 and id = ?2"
 );
+const RESULTS: &str = "select results from executions left join execution_results on execution = id where tenant = ?1 and id = ?2";
 const IN_BRIEF: &str = concat!(
     "select ",
     columns!(),
@@ -123,6 +124,13 @@ impl Executions for Sqlite {
         let terms = (tenant.to_string(), id.to_string());
         let found = self.read(move |c| first(c, BY_ID, terms, record_with_results));
         found.await?.ok_or_else(|| not_found(id))
+    }
+
+    async fn results(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<RichResult>, Error> {
+        let terms = (tenant.to_string(), id.to_string());
+        let found = self.read(move |c| first(c, RESULTS, terms, |row| optional_json(row, "results")));
+        let found: Option<Option<_>> = found.await?;
+        Ok(found.ok_or_else(|| not_found(id))?.unwrap_or_default())
     }
 
     async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error> {

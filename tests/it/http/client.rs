@@ -10,7 +10,7 @@ use serde_json::Value;
 use skillbox::auth::{ApiKey, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, RetentionPolicy};
-use skillbox::execution::{JsonText, Logs};
+use skillbox::execution::{CodeResults, JsonText, Logs};
 use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
@@ -250,7 +250,8 @@ pub(crate) fn probe(front_matter: &str) -> Vec<u8> {
     bytes
 }
 
-/// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code.
+/// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code, and `shows` a
+/// rich result.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     let mut files = Vec::new();
     for file in &job.program.files {
@@ -263,7 +264,9 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         !job.program.argv.iter().any(|arg| arg == "panic"),
         "asked to panic"
     );
+    let shows = job.program.argv.iter().any(|arg| arg == "shows");
     Ok(Report {
+        shown: CodeResults::parse(if shows { br#"{"result": {"text": "1"}}"# } else { b"" }),
         output: ProgramOutput::Json(JsonText::parse(job.program.input.as_str().as_bytes()).unwrap()),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),

@@ -160,7 +160,8 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         .replace("secrets/{name}", "secrets/TOKEN")
         .replace("{name}", "probe")
         .replace("{version}", "latest")
-        .replace("{path}", "report.txt");
+        .replace("{path}", "report.txt")
+        .replace("{n}/{form}", "0/text");
     match route {
         "POST /v1/skills" => Call::upload(super::client::probe("license: MIT\nunknown: 1\n")),
         "POST /v1/executions" => Call::post(&path).json(&json!({"skill": "probe", "args": ["exit=3"]})),
@@ -184,7 +185,7 @@ async fn every_response_matches_document() {
     let published = server.ask(call("POST /v1/skills", Ids::default())).await;
     document.check("POST /v1/skills", &published);
     let ran = server
-        .run(json!({"skill": "probe", "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
+        .run(json!({"skill": "probe", "args": ["shows"], "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
         .await;
     let execution = ran["execution_id"].as_str().unwrap().to_owned();
     let webhooks = server.ask(Call::get("/v1/webhooks/deliveries")).await.json();

@@ -36,6 +36,7 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/executions/{id}/logs", "----oxo"),
     ("GET /v1/executions/{id}/request", "----oxo"),
     ("POST /v1/executions/{id}/rerun", "----oxo"),
+    ("GET /v1/executions/{id}/results/{n}/{form}", "----oxo"),
     ("GET /v1/keys", "----xxo"),
     ("POST /v1/keys", "----xxo"),
     ("DELETE /v1/keys/{id}", "----xxo"),
@@ -252,4 +253,6 @@ fn concrete(path: &str) -> String {
         .replace("{name}", "nobodys")
         .replace("{version}", "1.0.0")
         .replace("{*path}", "report.pdf")
+        .replace("{n}", "0")
+        .replace("{form}", "html")
 }

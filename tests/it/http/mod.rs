@@ -17,6 +17,7 @@ mod matrix;
 mod metrics;
 mod requests;
 mod rerun;
+mod results;
 mod secrets;
 mod serve;
 mod skills;

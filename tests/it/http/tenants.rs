@@ -12,13 +12,14 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 20] = [
+const OWNED: [&str; 21] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
     "GET /v1/executions/ID/logs?follow=true",
     "GET /v1/executions/ID/deliveries",
     "GET /v1/executions/ID/request",
+    "GET /v1/executions/ID/results/0/html",
     "POST /v1/executions/ID/rerun",
     "POST /v1/webhooks/deliveries/HOOK/redeliver",
     "GET /v1/executions/ID/files",
