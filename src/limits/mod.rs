@@ -171,8 +171,10 @@ pub const KEEP_REQUEST_BYTES: u64 = 256 * KIB;
 pub const KEEP_REQUEST_BYTES_MAX: u64 = 4 * MIB;
 /// A kept request as JSON, in which each byte takes at most six.
 pub const KEPT_REQUEST_JSON_BYTES_MAX: u64 = 8 * KEEP_REQUEST_BYTES_MAX;
+/// A kept request up to this size is in the row of its execution, which lists read; with it a row still fits into a page.
+pub const REQUEST_IN_ROW_BYTES_MAX: usize = 1024;
 /// Smaller requests are stored uncompressed: compression would take longer than their insert.
-pub const REQUEST_COMPRESSED_BYTES_MIN: usize = 2 * 1024;
+pub const REQUEST_COMPRESSED_BYTES_MIN: usize = 1024;
 /// Arguments per request.
 pub const ARGS_MAX: usize = 256;
 /// All arguments of a request: with the environment they must fit into `execve`.

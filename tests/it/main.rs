@@ -15,6 +15,8 @@ mod cli_local;
 mod cli_push;
 mod cli_remote;
 mod cli_requirements;
+#[cfg(target_os = "linux")]
+mod cli_rerun;
 mod cli_run;
 mod cli_scripts;
 mod cli_secrets;

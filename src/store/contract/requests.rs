@@ -37,14 +37,28 @@ async fn has_none(store: &Store, new: &NewExecution) -> bool {
     matches!(found, Err(Error::NotFound(_)))
 }
 
+/// Large ones are stored at another place.
+const LARGE: &[u8] = &[b'x'; 5000];
+
 ///
 pub(in crate::store) async fn kept_request_reads_back_until_its_execution_is_deleted(place: &impl Place) {
     let store = place.open().await;
+    let large = NewExecution {
+        kept_request: Some(Bytes::from_static(LARGE)),
+        ..execution(2)
+    };
     let (new, bystander) = (with_request(0), with_request(1));
-    for new in [&new, &bystander] {
+    for new in [&new, &bystander, &large] {
         store.insert_running(new.clone(), || ()).await.unwrap();
     }
     assert_eq!(kept(&store, &new).await.as_deref(), Some(REQUEST));
+    assert_eq!(kept(&store, &large).await.as_deref(), Some(LARGE));
+    let end = outcome(Status::Failed);
+    assert!(store.finish(&large.tenant, large.id, end).await.unwrap());
+    assert!(store.storage_used(&large.tenant).await.unwrap() > LARGE.len() as u64);
+    store.delete_execution(&large.tenant, large.id).await.unwrap();
+    assert!(has_none(&store, &large).await);
+    assert_eq!(store.storage_used(&large.tenant).await.unwrap(), 0);
     let end = outcome(Status::Failed);
     assert!(store.finish(&new.tenant, new.id, end).await.unwrap());
     assert_eq!(kept(&store, &new).await.as_deref(), Some(REQUEST));
@@ -52,12 +66,14 @@ pub(in crate::store) async fn kept_request_reads_back_until_its_execution_is_del
     assert!(has_none(&store, &new).await);
     assert_eq!(kept(&store, &bystander).await.as_deref(), Some(REQUEST));
     // Rows that outlive their execution would be found again under the same id.
-    let again = NewExecution {
-        kept_request: None,
-        ..new
-    };
-    store.insert_running(again.clone(), || ()).await.unwrap();
-    assert_eq!(kept(&store, &again).await, None);
+    for deleted in [new, large] {
+        let again = NewExecution {
+            kept_request: None,
+            ..deleted
+        };
+        store.insert_running(again.clone(), || ()).await.unwrap();
+        assert_eq!(kept(&store, &again).await, None);
+    }
 }
 
 pub(in crate::store) async fn queued_execution_keeps_its_request_when_it_starts(place: &impl Place) {

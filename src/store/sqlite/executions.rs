@@ -68,10 +68,10 @@ const IN_BRIEF: &str = concat!(
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
-        instance, created_at, workdir, requirements
+        instance, created_at, workdir, requirements, kept_request
     ) values (
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
-        :instance, :created_at, :workdir, :requirements
+        :instance, :created_at, :workdir, :requirements, :kept_request
     )";
 const FINISH: &str = concat!(
     "update executions set
@@ -251,6 +251,7 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":created_at": new.created_at.as_microsecond(),
         ":workdir": new.workdir.map(Workdir::as_str),
         ":requirements": new.requirements.as_ref().map(to_json).transpose()?,
+        ":kept_request": requests::in_row(new),
     });
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
