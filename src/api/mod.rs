@@ -13,6 +13,7 @@ mod page;
 mod problem;
 pub mod rerun;
 pub mod secrets;
+pub mod skill_files;
 pub mod skills;
 pub mod tools;
 pub mod webhooks;

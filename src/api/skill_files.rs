@@ -133,11 +133,7 @@ pub enum FindingCode {
 }
 
 /// All files of one version.
-pub async fn files(
-    engine: &Engine,
-    caller: &Caller,
-    skill: &SkillRef,
-) -> Result<SkillFileList, Error> {
+pub async fn files(engine: &Engine, caller: &Caller, skill: &SkillRef) -> Result<SkillFileList, Error> {
     require(caller, RUN_OR_SKILLS)?;
     let SkillRef { name, selector } = skill;
     let files = engine.skills().files(caller.tenant(), name, selector).await?;
@@ -154,7 +150,10 @@ pub async fn open_file(
 ) -> Result<OpenSkillFile, Error> {
     require(caller, RUN_OR_SKILLS)?;
     let SkillRef { name, selector } = skill;
-    engine.skills().open_file(caller.tenant(), name, selector, path).await
+    engine
+        .skills()
+        .open_file(caller.tenant(), name, selector, path)
+        .await
 }
 
 /// What changed from one version to another.

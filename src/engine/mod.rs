@@ -27,6 +27,7 @@ mod running;
 mod schemas;
 mod secret_guard;
 mod secrets;
+mod skill_files;
 mod skills;
 mod subscription;
 #[cfg(test)]
@@ -67,6 +68,7 @@ pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use request::{OnDisconnect, RequestFile, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use rerun::{RequestRecord, RerunVersion};
+pub use skill_files::{FileDiff, OpenSkillFile, SkillDiff, SkillFile};
 pub use skills::PushSource;
 pub use subscription::Subscription;
 pub use webhooks::{Signing, WebhookSender, WebhookSettings};

@@ -81,7 +81,12 @@ impl Skills<'_> {
         path: &str,
     ) -> Result<OpenSkillFile, Error> {
         let record = self.get(tenant, name, selector).await?;
-        let missing = || Error::not_found(format!("file {path:?} of skill `{name}` version `{}`", record.version));
+        let missing = || {
+            Error::not_found(format!(
+                "file {path:?} of skill `{name}` version `{}`",
+                record.version
+            ))
+        };
         // The folder contains no links, so that only parts such as `..` could leave it.
         bundle::check_path(path).map_err(|_| missing())?;
         let (folder, skill) = (self.folder(&record).await?, record.digest);
@@ -105,7 +110,10 @@ impl Skills<'_> {
         from: &Selector,
         to: &Selector,
     ) -> Result<SkillDiff, Error> {
-        let (from, to) = (self.get(tenant, name, from).await?, self.get(tenant, name, to).await?);
+        let (from, to) = (
+            self.get(tenant, name, from).await?,
+            self.get(tenant, name, to).await?,
+        );
         let of = async |record: &SkillRecord| Ok::<_, Error>(self.folder(record).await?);
         let (old, new) = (of(&from).await?, of(&to).await?);
         let _permit = self.engine.cache.unpack_permit().await;
@@ -148,7 +156,9 @@ impl Skills<'_> {
                 Err(error) => return Ok(vec![refusal(error)?]),
             };
             let fallback = fallback_name.as_deref();
-            engine.skills().findings(unpacked.folder(), &unpacked.listing, fallback)
+            engine
+                .skills()
+                .findings(unpacked.folder(), &unpacked.listing, fallback)
         });
         blocking.await.map_err(Error::internal)?
     }
@@ -287,6 +297,10 @@ fn text(folder: &Path, entry: Option<&Entry>) -> Option<String> {
         return None;
     }
     let place: PathBuf = folder.join(&entry.path);
-    let content = read(&place, limits::DIFF_FILE_BYTES_MAX).map_err(failure::of_io).ok()?;
-    String::from_utf8(content).ok().filter(|text| !text.contains('\0'))
+    let content = read(&place, limits::DIFF_FILE_BYTES_MAX)
+        .map_err(failure::of_io)
+        .ok()?;
+    String::from_utf8(content)
+        .ok()
+        .filter(|text| !text.contains('\0'))
 }

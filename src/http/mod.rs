@@ -31,6 +31,7 @@ mod results;
 mod routes;
 mod secrets;
 mod serve;
+mod skill_files;
 mod skills;
 mod state;
 mod text_formats;

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, results, secrets,
-    skills, tools, webhooks,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, results,
+    secrets, skill_files, skills, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -35,6 +35,12 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN_OR_SKILLS, routes!(skills::versions))
         .route(RUN_OR_SKILLS, routes!(skills::show))
         .route(RUN_OR_SKILLS, routes!(skills::archive))
+        .route(RUN_OR_SKILLS, routes!(skill_files::list))
+        .route(RUN_OR_SKILLS, routes!(skill_files::file))
+        .route(RUN_OR_SKILLS, routes!(skill_files::diff))
+        .route(RUN_OR_SKILLS, routes!(skill_files::lint))
+        .route(RUN_OR_SKILLS, routes!(skill_files::versions_of_lint))
+        .route(SKILLS, routes!(skill_files::lint_archive))
         .route(SKILLS, routes!(skills::delete))
         .route(SKILLS, routes!(skills::set_requirements))
         .route(RUN_OR_SKILLS, routes!(tools::list))

@@ -136,9 +136,7 @@ pub(crate) async fn lint(
     )),
     responses((status = OK, body = LintReport)))]
 pub(crate) async fn lint_archive(call: Call, request: Request) -> JsonResult<LintReport> {
-    let Upload {
-        file, name, slot, ..
-    } = upload::receive(&call.state, call.tenant(), request).await?;
+    let Upload { file, name, slot, .. } = upload::receive(&call.state, call.tenant(), request).await?;
     let engine = call.state.engine.clone();
     let lint = async move { skill_files::lint_archive(&engine, &call.caller, file, name).await };
     Ok(axum::Json(run_detached(slot, lint).await?))

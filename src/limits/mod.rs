@@ -184,6 +184,20 @@ pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
 // ---- skills --------------------------------------------------------------------------------------------------
 
+/// Bytes of a skill's file that tell whether it is text.
+pub const TEXT_SNIFFED_BYTES: u64 = 64 * KIB;
+/// Findings of the lint in one answer.
+pub const LINT_FINDINGS_MAX: usize = 1000;
+/// Files of a comparison of two versions.
+pub const DIFF_FILES_MAX: usize = 2000;
+/// Each file whose lines are compared.
+pub const DIFF_FILE_BYTES_MAX: u64 = 512 * KIB;
+/// Time to compare all lines of two versions; later hunks are larger than necessary.
+pub const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
+/// Lines of all hunks of a comparison.
+pub const DIFF_LINES_MAX: usize = 20_000;
+/// Bytes of all hunks of a comparison.
+pub const DIFF_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Uploaded archive of a skill.
 pub const ARCHIVE_BYTES_MAX: u64 = 50 * MIB;
 /// Unpacked files of a skill.

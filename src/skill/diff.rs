@@ -85,7 +85,10 @@ mod tests {
     }
 
     fn numbered(skipped: usize) -> String {
-        (1..=20).filter(|n| *n != skipped).map(|n| format!("{n}\n")).collect()
+        (1..=20)
+            .filter(|n| *n != skipped)
+            .map(|n| format!("{n}\n"))
+            .collect()
     }
 
     #[test]
@@ -102,7 +105,10 @@ mod tests {
         let found = hunks("", "a\r\nb");
         assert_eq!((found[0].from_line, found[0].to_line), (0, 1));
         assert_eq!(found[0].lines, ["+a\r", "+b", "\\ No newline at end of file"]);
-        assert_eq!((hunks("a\n", "")[0].from_line, hunks("a\n", "")[0].to_line), (1, 0));
+        assert_eq!(
+            (hunks("a\n", "")[0].from_line, hunks("a\n", "")[0].to_line),
+            (1, 0)
+        );
     }
 
     #[test]
@@ -123,7 +129,11 @@ mod tests {
 
     #[test]
     fn ends_in_time_for_texts_without_common_lines() {
-        let of = |seed: u64| -> String { (0..40_000_u64).map(|n| format!("{}\n", n * seed % 65_537)).collect() };
+        let of = |seed: u64| -> String {
+            (0..40_000_u64)
+                .map(|n| format!("{}\n", n * seed % 65_537))
+                .collect()
+        };
         let began = Instant::now();
         let mut budget = DiffBudget::new(Duration::from_millis(200), 1_000_000, 100_000_000);
         assert!(budget.hunks(&of(31), &of(17)).is_some());

@@ -266,7 +266,11 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     );
     let shows = job.program.argv.iter().any(|arg| arg == "shows");
     Ok(Report {
-        shown: CodeResults::parse(if shows { br#"{"result": {"text": "1"}}"# } else { b"" }),
+        shown: CodeResults::parse(if shows {
+            br#"{"result": {"text": "1"}}"#
+        } else {
+            b""
+        }),
         output: ProgramOutput::Json(JsonText::parse(job.program.input.as_str().as_bytes()).unwrap()),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),

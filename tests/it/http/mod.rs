@@ -20,6 +20,7 @@ mod rerun;
 mod results;
 mod secrets;
 mod serve;
+mod skill_files;
 mod skills;
 mod tenants;
 mod tools;

@@ -12,7 +12,7 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 21] = [
+const OWNED: [&str; 25] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
@@ -28,6 +28,10 @@ const OWNED: [&str; 21] = [
     "GET /v1/skills/SKILL",
     "GET /v1/skills/SKILL/VERSION",
     "GET /v1/skills/SKILL/VERSION/archive",
+    "GET /v1/skills/SKILL/VERSION/files",
+    "GET /v1/skills/SKILL/VERSION/files/SKILL.md",
+    "GET /v1/skills/SKILL/VERSION/lint",
+    "GET /v1/skills/SKILL/diff?from=latest&to=latest",
     "DELETE /v1/skills/SKILL/VERSION",
     "DELETE /v1/keys/KEY",
     "POST /v1/keys/KEY/rotate",
