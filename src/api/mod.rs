@@ -11,6 +11,7 @@ pub mod keys;
 pub mod packages;
 mod page;
 mod problem;
+pub mod prove;
 pub mod rerun;
 pub mod secrets;
 pub mod skill_files;

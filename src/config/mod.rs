@@ -193,6 +193,24 @@ impl Config {
         Ok(self.sandbox.native_folders.clone())
     }
 
+    /// This configuration as variables for another process of this program, without secrets; `None` removes a variable.
+    #[must_use]
+    pub fn as_variables(&self) -> Vec<(String, Option<String>)> {
+        let effective = |key: &str| self.effective.iter().find(|row| row.key == key);
+        let variables = SETTINGS.iter().flat_map(|setting| {
+            let value = match setting.kind {
+                SettingKind::Text | SettingKind::List => {
+                    effective(setting.key).and_then(|row| row.value.clone())
+                }
+                SettingKind::Secret => None,
+            };
+            let nested = setting.nested_variable();
+            let nested = (nested != setting.variable).then_some((nested, None));
+            [(setting.variable.to_owned(), value)].into_iter().chain(nested)
+        });
+        variables.collect()
+    }
+
     #[must_use]
     pub fn database_in(&self, folder: &DataFolder) -> PathBuf {
         self.database

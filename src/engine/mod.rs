@@ -18,6 +18,7 @@ mod missing_package;
 mod mounts;
 mod outcome;
 mod plan;
+mod proofs;
 mod queue;
 mod request;
 mod rerun;
@@ -59,6 +60,7 @@ use admission::{Admission, AdmissionLimits, Rate, SubmissionLimit};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Installations;
+use proofs::ProofState;
 use running::RunningExecutions;
 
 pub use blobs::{BlobPolicy, NewBlob};
@@ -66,6 +68,7 @@ pub use deps::{DependencySettings, Index};
 pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
+pub use proofs::{ProofBackend, ProofProgressLine, ProofRequest, ProofSettings, ProofStatus};
 pub use request::{OnDisconnect, RequestFile, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
 pub use rerun::{RequestRecord, RerunVersion};
 pub use skill_files::{FileDiff, OpenSkillFile, SkillDiff, SkillFile};
@@ -97,6 +100,7 @@ pub struct EngineState {
     submissions: SubmissionLimit,
     running: Arc<RunningExecutions>,
     metrics: Metrics,
+    proof_state: ProofState,
     /// Wakes the webhook sender.
     webhooks_due: Notify,
     /// Executions run here, not in a handler's future, so that a disconnect does not cancel their cleanup.
@@ -229,6 +233,8 @@ use_cases! {
     maintenance: Maintenance;
     /// Installed packages.
     packages: Packages;
+    /// Proofs of the sandbox promises on this host.
+    proofs: Proofs;
     /// Runs and queues requests.
     runs: Runs;
     /// Secrets that programs receive.
@@ -288,6 +294,7 @@ impl Engine {
             submissions: SubmissionLimit::new(limits::SUBMISSIONS_AT_ONCE),
             running,
             metrics,
+            proof_state: ProofState::default(),
             webhooks_due: Notify::new(),
             tasks,
         }))

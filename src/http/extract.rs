@@ -18,6 +18,7 @@ use crate::api::CreateExecution;
 use crate::api::executions::PruneExecutions;
 use crate::api::keys::CreateKey;
 use crate::api::packages::Prefetch;
+use crate::api::prove::StartProof;
 use crate::api::rerun::RerunExecution;
 use crate::api::skills::AddedRequirements;
 use crate::error::{Code, Error};
@@ -63,6 +64,7 @@ impl Body for CreateKey {}
 impl Body for Prefetch {}
 impl Body for PruneExecutions {}
 impl Body for RerunExecution {}
+impl Body for StartProof {}
 impl Body for AddedRequirements {}
 
 #[derive(Debug)]

@@ -23,6 +23,7 @@ mod metrics;
 mod outer_layer;
 mod page;
 mod problem;
+mod prove;
 mod range;
 mod request_filter;
 mod rerun;

@@ -10,7 +10,7 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, blobs, deps, document, events, executions, health, keys, metrics, rerun, results,
+    artifacts, blobs, deps, document, events, executions, health, keys, metrics, prove, rerun, results,
     secrets, skill_files, skills, tools, webhooks,
 };
 use crate::api;
@@ -74,6 +74,8 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(keys::list))
         .route(ADMIN, routes!(keys::revoke))
         .route(ADMIN, routes!(keys::rotate))
+        .route(ADMIN, routes!(prove::start))
+        .route(ADMIN, routes!(prove::show))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
         .route(ADMIN, routes!(secrets::delete))

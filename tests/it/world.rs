@@ -8,8 +8,9 @@ use skillbox::auth::{ApiKey, Caller};
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::egress::{NamedBy, Upstream};
 use skillbox::engine::{
-    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, RetentionPolicy, RunOptions,
-    RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, WebhookSettings,
+    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, ProofSettings,
+    RetentionPolicy, RunOptions, RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive,
+    WebhookSettings,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
@@ -451,6 +452,24 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
         settings,
         instance,
     })
+}
+
+/// How an engine over `folder` proves: with the images of this machine.
+pub(crate) fn proofs_in(folder: &Path) -> ProofSettings {
+    let images = images();
+    let variables = [
+        ("SKILLBOX_IMAGE_PYTHON", images.python),
+        ("SKILLBOX_IMAGE_NODE", images.node),
+        ("SKILLBOX_IMAGE_BASH", images.bash),
+    ];
+    ProofSettings {
+        program: env!("CARGO_BIN_EXE_skillbox").into(),
+        variables: variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Some(value)))
+            .collect(),
+        report: folder.join("proof.json"),
+    }
 }
 
 /// Seals the secrets of tests.

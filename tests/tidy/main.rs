@@ -33,6 +33,7 @@ const SAME_LAYER: &[(&str, &str)] = &[
     ("execution", "webhook"),
     ("bundle", "skill"),
     ("bundle", "execution"),
+    ("http", "prove"),
     ("cli", "config"),
     ("cli", "server"),
     ("server", "config"),

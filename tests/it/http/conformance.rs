@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use skillbox::error::Code;
 
 use super::client::{Call, Reply, TestServer};
-use crate::world::zip_of;
+use crate::world::{proofs_in, zip_of};
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
 pub(crate) struct Document(Value);
@@ -183,6 +183,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         "PUT /v1/skills/{name}/{version}/requirements" => {
             Call::new(Method::PUT, &path).json(&json!({"requirements": []}))
         }
+        "POST /v1/prove" => Call::post(&path).json(&json!({"backend": "native", "only": ["P3"]})),
         "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
         _ => Call::new(method.parse().unwrap(), &path),
@@ -194,6 +195,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
 async fn every_response_matches_document() {
     let server = TestServer::open().await;
     let document = Document(skillbox::http::document());
+    server.engine.proofs().enable(proofs_in(server.folder.path()));
     let published = server.ask(call("POST /v1/skills", Ids::default())).await;
     document.check("POST /v1/skills", &published);
     // Its path is that of another route, too.

@@ -41,6 +41,8 @@ const TABLE: &[(&str, &str)] = &[
     ("POST /v1/keys", "----xxo"),
     ("DELETE /v1/keys/{id}", "----xxo"),
     ("POST /v1/keys/{id}/rotate", "----xxo"),
+    ("GET /v1/prove", "----xxo"),
+    ("POST /v1/prove", "----xxo"),
     ("GET /v1/secrets", "----xxo"),
     ("DELETE /v1/secrets/{name}", "----xxo"),
     ("PUT /v1/secrets/{name}", "----xxo"),

@@ -15,6 +15,8 @@ mod keys;
 mod logs;
 mod matrix;
 mod metrics;
+#[cfg(target_os = "linux")]
+mod prove;
 mod requests;
 mod rerun;
 mod results;
