@@ -1,7 +1,5 @@
 //! Plans an execution from a skill and a request. Pure: the plan is a plain value.
 
-use bytes::Bytes;
-
 use crate::engine::added_packages::AddedPackages;
 use crate::engine::cache::Unpacked;
 use crate::engine::run::{RecordedState, Watcher};
@@ -108,7 +106,7 @@ pub(super) struct PlannedRun {
     pub(super) accepted_at: jiff::Timestamp,
     pub(super) callback_url: Option<CallbackUrl>,
     /// What is stored of the request.
-    pub(super) kept_request: Option<Bytes>,
+    pub(super) kept_request: Option<bytes::Bytes>,
     pub(super) recorded: RecordedState,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) watcher: Option<Watcher>,

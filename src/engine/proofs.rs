@@ -262,14 +262,14 @@ fn spawn(settings: &ProofSettings, request: &ProofRequest) -> io::Result<Child> 
     Ok(child)
 }
 
-/// Tenants come first.
+/// Tenants come first. Not the lowest priority: programs of the attacks reduce their own further.
 #[cfg(unix)]
 fn lower_priority(child: &Child) {
-    const LOWEST: i32 = 19;
+    const NICENESS: i32 = 10;
     let pid = child
         .id()
         .and_then(|id| rustix::process::Pid::from_raw(id.cast_signed()));
-    if let Err(error) = rustix::process::setpriority_process(pid, LOWEST) {
+    if let Err(error) = rustix::process::setpriority_process(pid, NICENESS) {
         tracing::warn!(%error, "Proof runs with normal priority");
     }
 }

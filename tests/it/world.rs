@@ -454,24 +454,6 @@ async fn engine_of(settings: Settings, folder: &Path, instance: Instance, sandbo
     })
 }
 
-/// How an engine over `folder` proves: with the images of this machine.
-pub(crate) fn proofs_in(folder: &Path) -> ProofSettings {
-    let images = images();
-    let variables = [
-        ("SKILLBOX_IMAGE_PYTHON", images.python),
-        ("SKILLBOX_IMAGE_NODE", images.node),
-        ("SKILLBOX_IMAGE_BASH", images.bash),
-    ];
-    ProofSettings {
-        program: env!("CARGO_BIN_EXE_skillbox").into(),
-        variables: variables
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), Some(value)))
-            .collect(),
-        report: folder.join("proof.json"),
-    }
-}
-
 /// Seals the secrets of tests.
 pub(crate) const MASTER_KEY: [u8; 32] = *b"0123456789abcdef-master-of-tests";
 

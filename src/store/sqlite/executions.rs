@@ -144,8 +144,7 @@ impl Executions for Sqlite {
         owner: InstanceId,
         at: Timestamp,
     ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
-        let terms = (owner.to_string(), at.as_microsecond());
-        self.write(move |c| interrupt(c, INTERRUPT, terms)).await
+        self.write(move |c| interrupt(c, INTERRUPT, owner, at)).await
     }
 
     async fn running_instances(&self) -> Result<Vec<InstanceId>, Error> {
@@ -267,8 +266,10 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
 pub(super) fn interrupt(
     c: &Connection,
     sql: &str,
-    terms: (String, i64),
+    owner: InstanceId,
+    at: Timestamp,
 ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let terms = (owner.to_string(), at.as_microsecond());
     let ended = all(c, sql, terms, |row| Ok((owned(row)?, row.get("kept_bytes")?)))?;
     ended
         .into_iter()

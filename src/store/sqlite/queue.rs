@@ -115,7 +115,7 @@ impl Queue for Sqlite {
     async fn recover_queue(&self, recovery: QueueRecovery) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
         let QueueRecovery { dead, new_owner, at } = recovery;
         self.write(move |c| {
-            executions::interrupt(c, INTERRUPT, (dead.to_string(), at.as_microsecond()))?;
+            executions::interrupt(c, INTERRUPT, dead, at)?;
             let owners = (dead.to_string(), new_owner.to_string());
             let mut moved = all(c, CHANGE_OWNER, owners, |row| {
                 Ok((time(row, "created_at")?, owned(row)?))

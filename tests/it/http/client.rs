@@ -1,6 +1,7 @@
 //! A server over a scripted sandbox, and a client that asks it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, 
 use serde_json::Value;
 use skillbox::auth::{ApiKey, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Engine, NewKey, RetentionPolicy};
+use skillbox::engine::{Engine, NewKey, ProofSettings, RetentionPolicy};
 use skillbox::execution::{CodeResults, JsonText, Logs};
 use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
@@ -18,7 +19,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::world::{archive, engine_with_retention, instance_in};
+use crate::world::{archive, engine_with_retention, images, instance_in};
 
 /// A server with everything below it.
 pub(crate) struct TestServer {
@@ -239,6 +240,24 @@ impl Reply {
     /// Status and code of a refusal.
     pub(crate) fn refusal(&self) -> (u16, String) {
         (self.status.as_u16(), self.code())
+    }
+}
+
+/// How an engine over `folder` proves: with the images of this machine.
+pub(crate) fn proofs_in(folder: &Path) -> ProofSettings {
+    let images = images();
+    let variables = [
+        ("SKILLBOX_IMAGE_PYTHON", images.python),
+        ("SKILLBOX_IMAGE_NODE", images.node),
+        ("SKILLBOX_IMAGE_BASH", images.bash),
+    ];
+    ProofSettings {
+        program: env!("CARGO_BIN_EXE_skillbox").into(),
+        variables: variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Some(value)))
+            .collect(),
+        report: folder.join("proof.json"),
     }
 }
 

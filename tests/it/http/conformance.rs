@@ -4,8 +4,8 @@ use axum::http::{HeaderName, Method, header};
 use serde_json::{Map, Value, json};
 use skillbox::error::Code;
 
-use super::client::{Call, Reply, TestServer};
-use crate::world::{proofs_in, zip_of};
+use super::client::{Call, Reply, TestServer, proofs_in};
+use crate::world::zip_of;
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
 pub(crate) struct Document(Value);

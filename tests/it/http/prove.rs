@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
 
-use super::client::{Call, TestServer};
-use crate::world::{Backend, World, proofs_in};
+use super::client::{Call, TestServer, proofs_in};
+use crate::world::{Backend, World};
 
 const PATIENCE: Duration = Duration::from_secs(180);
 
