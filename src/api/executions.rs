@@ -13,7 +13,8 @@ use crate::blob::Object;
 use crate::engine::{ArtifactFile, Engine, PageRequest, RunOptions, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{
-    Arrivals, Bookmark, Execution, LogLine, LogPart, LogSource, Logs, Omitted, PartContent, Status, Summary,
+    Arrivals, Bookmark, Execution, LogLine, LogPart, LogSource, Logs, Omitted, PartContent, ResultForm,
+    Status, Summary,
 };
 use crate::ids::{ExecutionId, Tenant};
 use crate::skill::SkillName;
@@ -300,6 +301,17 @@ pub async fn follow(
 /// All files of an execution as a tar. `tenant` comes from a key with scope `run`, or from a signed link.
 pub async fn archive(engine: &Engine, tenant: &Tenant, id: ExecutionId) -> Result<Object, Error> {
     engine.executions().artifacts(tenant, id).await
+}
+
+/// One form of a result. `tenant` as for [`archive`].
+pub async fn result(
+    engine: &Engine,
+    tenant: &Tenant,
+    id: ExecutionId,
+    n: usize,
+    form: ResultForm,
+) -> Result<Vec<u8>, Error> {
+    engine.executions().result(tenant, id, n, form).await
 }
 
 /// One file of an execution. `tenant` as for [`archive`].

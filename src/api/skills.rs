@@ -260,7 +260,7 @@ impl From<&SkillRecord> for SkillSummary {
 }
 
 impl Skill {
-    fn of(record: SkillRecord, latest: Option<Version>) -> Self {
+    pub(super) fn of(record: SkillRecord, latest: Option<Version>) -> Self {
         let summary = SkillSummary::from(&record);
         let requirements = record.requirements;
         let Manifest {

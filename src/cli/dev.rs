@@ -10,7 +10,7 @@ use crate::cli::client::Client;
 use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::run::PreparedRun;
+use crate::cli::run::{PreparedRun, RunSubject};
 use crate::cli::run_options::RunOptions;
 use crate::cli::skill_source::SkillSource;
 use crate::config::Config;
@@ -71,7 +71,7 @@ fn run_once(args: &DevArgs, client: &Client, console: &Console) -> Result<Exit> 
         fallback_name: name.map(|name| name.to_string()),
     });
     let prepared = PreparedRun {
-        request,
+        runs: RunSubject::Request(Box::new(request)),
         out: args.options.out.clone(),
         quiet: args.options.quiet,
     };

@@ -16,6 +16,8 @@ use crate::cli::failure::{Failure, Result};
 use crate::cli::id_argument::IdArgument;
 use crate::cli::progress::Spinner;
 use crate::cli::result_view::{self, Seen};
+use crate::cli::run::{PreparedRun, RunSubject};
+use crate::engine::RerunVersion;
 use crate::error::quoted;
 use crate::execution::{FileLink, Status, Summary};
 use crate::ids::ExecutionId;
@@ -82,13 +84,27 @@ Examples:
         #[arg(value_name = "PATH")]
         paths: Vec<String>,
     },
+    /// Run the request of an execution again and print the result, as `run` does
+    #[command(after_help = "\
+Requests are kept up to the size in the setting executions.keep_request. The same content of the skill runs unless --latest is given.
+
+Examples:
+  skillbox exec rerun 019a0000-0000-7000-8000-000000000000
+  skillbox exec rerun --latest 0000ccab")]
+    Rerun {
+        /// ID of the execution, or its first or last digits; by default the newest
+        id: Option<IdArgument<ExecutionId>>,
+        /// Run the latest version of the skill
+        #[arg(long)]
+        latest: bool,
+    },
     /// Cancel an execution
     #[command(after_help = "Example:\n  skillbox exec cancel 5e1f09ab")]
     Cancel {
         /// ID of the execution, or its first or last digits
         id: IdArgument<ExecutionId>,
     },
-    /// Delete ended executions with their output, logs and files
+    /// Delete ended executions with their request, output, logs and files
     #[command(after_help = "Example:\n  skillbox exec delete 5e1f09ab")]
     Delete {
         /// IDs of the executions, or their first or last digits
@@ -167,6 +183,21 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
         ExecCommand::Files { id, out, paths } => {
             let id = find(id, client, console)?;
             files(client, id, out.as_deref(), &paths, console)?;
+        }
+        ExecCommand::Rerun { id, latest } => {
+            let version = match latest {
+                true => RerunVersion::Latest,
+                false => RerunVersion::Same,
+            };
+            let prepared = PreparedRun {
+                runs: RunSubject::Again {
+                    id: find(id, client, console)?,
+                    version,
+                },
+                out: None,
+                quiet: false,
+            };
+            return prepared.run_to_end(client, console);
         }
         ExecCommand::Cancel { id } => {
             let id = find(Some(id), client, console)?;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use crate::cli::client::EmbeddedClient;
 use crate::cli::console::{Console, Format, Mark, Rows};
@@ -12,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
 use crate::config::{self, Config};
+use crate::engine::ProofProgressLine;
 use crate::prove::{self, Finding, Origin, Proof, ProofProgress, Selection, Tally, Target, Verdict};
 use crate::server::Signals;
 
@@ -34,6 +36,9 @@ pub(crate) struct ProveArgs {
     /// Only this promise (P7), attack of the catalogue (S-10) or probe (S-10b); may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// Print progress as lines of JSON, and end when standard input closes
+    #[arg(long, hide = true)]
+    supervised: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -74,6 +79,7 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
         backends: Vec::new(),
         skipped: Vec::new(),
     };
+    let supervisor = args.supervised.then(Supervisor::attach).transpose()?;
     for (wanted, name, backend) in [
         (BackendChoice::Docker, "docker", config::BackendChoice::Docker),
         (BackendChoice::Native, "native", config::BackendChoice::Native),
@@ -82,7 +88,11 @@ pub(crate) fn prove(args: &ProveArgs, config: &Config, console: &Console) -> Res
             continue;
         }
         let origin = if args.warm { Origin::Warm } else { Origin::Cold };
-        match attack(config, backend, origin, &selection, console)? {
+        let reporter = Reporter {
+            console,
+            supervisor: supervisor.as_ref(),
+        };
+        match attack(config, backend, origin, &selection, &reporter)? {
             AttackOutcome::Over(proof) => {
                 print(&proof, console)?;
                 report.total = report.total.and(proof.total);
@@ -114,7 +124,7 @@ fn attack(
     backend: config::BackendChoice,
     origin: Origin,
     selection: &Selection,
-    console: &Console,
+    reporter: &Reporter<'_>,
 ) -> Result<AttackOutcome> {
     let folder =
         tempfile::tempdir().map_err(|error| Failure::internal("making a temporary data folder", error))?;
@@ -131,16 +141,16 @@ fn attack(
         runtime: config.sandbox.docker.runtime.as_deref(),
         origin,
     };
-    let attacked = local.wait(until_signal(&target, selection, console));
+    let attacked = local.wait(until_signal(&target, selection, reporter));
     local.close();
     attacked
 }
 
-/// Ctrl-C interrupts the attacks and waits until their sandboxes are removed.
+/// Ctrl-C interrupts the attacks and waits until their sandboxes are removed. So does the end of a supervisor.
 async fn until_signal(
     target: &Target<'_>,
     selection: &Selection,
-    console: &Console,
+    reporter: &Reporter<'_>,
 ) -> Result<AttackOutcome> {
     let mut signals = Signals::new()?;
     let name = target.engine.sandbox().name();
@@ -151,9 +161,17 @@ async fn until_signal(
         spinner.say(format!("attacking {name}: {done} of {all}"));
         let mut told_at = told_at.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = done == 0 || done == all || told_at.elapsed() >= TELL_EVERY;
-        if !Console::draws_progress() && is_due {
+        if reporter.supervisor.is_some() {
+            reporter.say_as_json(name, progress);
+        } else if !Console::draws_progress() && is_due {
             *told_at = Instant::now();
-            console.say(format!("attacking {name}: {done} of {all}"));
+            reporter.console.say(format!("attacking {name}: {done} of {all}"));
+        }
+    };
+    let interrupted = async {
+        tokio::select! {
+            () = signals.next() => {}
+            () = reporter.unattended() => {}
         }
     };
     tokio::select! {
@@ -161,10 +179,55 @@ async fn until_signal(
             let proof = proof.map_err(|error| Failure::internal("placing canaries and starting listeners", error))?;
             Ok(AttackOutcome::Over(Box::new(proof)))
         }
-        () = signals.next() => {
+        () = interrupted => {
             spinner.say("ending".to_owned());
             let _ = tokio::time::timeout(CLOSING_MAX, target.engine.maintenance().shutdown(Duration::ZERO)).await;
             Ok(AttackOutcome::Interrupted)
+        }
+    }
+}
+
+/// A server that started this command and holds its standard input open.
+struct Supervisor {
+    gone: CancellationToken,
+}
+
+impl Supervisor {
+    fn attach() -> Result<Self> {
+        let gone = CancellationToken::new();
+        let closed = gone.clone();
+        // Not a thread of a runtime, which would wait for it at the end.
+        std::thread::Builder::new()
+            .name("supervisor".to_owned())
+            .spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+                closed.cancel();
+            })
+            .map_err(|error| Failure::internal("watching standard input", error))?;
+        Ok(Self { gone })
+    }
+}
+
+struct Reporter<'a> {
+    console: &'a Console,
+    supervisor: Option<&'a Supervisor>,
+}
+
+impl Reporter<'_> {
+    fn say_as_json(&self, backend: &str, ProofProgress { done, all }: ProofProgress) {
+        let line = ProofProgressLine {
+            backend: backend.to_owned(),
+            done,
+            total: all,
+        };
+        self.console.say(serde_json::json!(line));
+    }
+
+    /// Returns when the supervisor has gone; never without one.
+    async fn unattended(&self) {
+        match self.supervisor {
+            Some(supervisor) => supervisor.gone.cancelled().await,
+            None => std::future::pending().await,
         }
     }
 }

@@ -16,8 +16,9 @@ use crate::cli::run_options::RunOptions;
 use crate::cli::skill::suggest;
 use crate::cli::skill_source::SkillSource;
 use crate::config::Config;
-use crate::engine::{RunRequest, UnpublishedArchive};
+use crate::engine::{RerunVersion, RunRequest, UnpublishedArchive};
 use crate::execution::{Envelope, Status};
+use crate::ids::ExecutionId;
 use crate::skill::{Language, Selector, SkillName, SkillRef};
 
 #[derive(Debug, Args)]
@@ -102,7 +103,7 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         }
     };
     let prepared = PreparedRun {
-        request,
+        runs: RunSubject::Request(Box::new(request)),
         out: args.options.out,
         quiet: args.options.quiet,
     };
@@ -132,15 +133,48 @@ impl RunArgs {
     }
 }
 
+/// What a command runs.
+pub(crate) enum RunSubject {
+    Request(Box<RunRequest>),
+    /// The request of an execution, again.
+    Again {
+        id: ExecutionId,
+        version: RerunVersion,
+    },
+}
+
+impl RunSubject {
+    /// Whether its result is an output, and not what a script or code prints.
+    fn has_output(&self) -> bool {
+        match self {
+            Self::Request(request) => request.spec.script.is_none() && request.spec.code.is_none(),
+            Self::Again { .. } => false,
+        }
+    }
+
+    fn skill(&self) -> Option<SkillName> {
+        match self {
+            Self::Request(request) => request.spec.skill.as_ref().map(|skill| skill.name.clone()),
+            Self::Again { .. } => None,
+        }
+    }
+}
+
 pub(crate) struct PreparedRun {
-    pub(crate) request: RunRequest,
+    pub(crate) runs: RunSubject,
     pub(crate) out: Option<PathBuf>,
     pub(crate) quiet: bool,
 }
 
 impl PreparedRun {
     fn submit(self, client: &Client, console: &Console) -> Result<Exit> {
-        let envelope = client.submit(self.request)?;
+        let RunSubject::Request(request) = self.runs else {
+            return Err(Failure::internal(
+                "submitting",
+                "a repeated request is not submitted",
+            ));
+        };
+        let envelope = client.submit(*request)?;
         match console.format() {
             Some(_) => console.data(Format::Json, &envelope, result_view::rows)?,
             None => console.text(&format!("{}\n", envelope.execution_id))?,
@@ -149,10 +183,8 @@ impl PreparedRun {
     }
 
     pub(crate) fn run_to_end(self, client: &Client, console: &Console) -> Result<Exit> {
-        let Self { request, out, quiet } = self;
-        // The result of a script is its output.
-        let has_output = request.spec.script.is_none() && request.spec.code.is_none();
-        let name = request.spec.skill.as_ref().map(|skill| skill.name.clone());
+        let Self { runs, out, quiet } = self;
+        let (has_output, name) = (runs.has_output(), runs.skill());
         let is_for_person = console.is_for_person();
         let shown = match is_for_person {
             true => ShownEvents::Printed,
@@ -164,9 +196,9 @@ impl PreparedRun {
             false => InstallReports::Printed,
         };
         let ran = if is_for_person || (Console::draws_progress() && !quiet) {
-            client.run(request, Some(&mut |told| watcher.print(told)), reports)
+            client.run(runs, Some(&mut |told| watcher.print(told)), reports)
         } else {
-            client.run(request, None, reports)
+            client.run(runs, None, reports)
         };
         let RunResult {
             envelope,

@@ -57,6 +57,8 @@ pub struct Config {
     pub deps: DepsConfig,
     pub limits: LimitsConfig,
     pub retention: RetentionPolicy,
+    /// Bytes up to which requests are kept.
+    pub keep_request: Option<u64>,
     pub blobs: BlobPolicy,
     /// Lifetime of signed links.
     pub link_life: Duration,
@@ -193,6 +195,24 @@ impl Config {
         Ok(self.sandbox.native_folders.clone())
     }
 
+    /// This configuration as variables for another process of this program, without secrets; `None` removes a variable.
+    #[must_use]
+    pub fn as_variables(&self) -> Vec<(String, Option<String>)> {
+        let effective = |key: &str| self.effective.iter().find(|row| row.key == key);
+        let variables = SETTINGS.iter().flat_map(|setting| {
+            let value = match setting.kind {
+                SettingKind::Text | SettingKind::List => {
+                    effective(setting.key).and_then(|row| row.value.clone())
+                }
+                SettingKind::Secret => None,
+            };
+            let nested = setting.nested_variable();
+            let nested = (nested != setting.variable).then_some((nested, None));
+            [(setting.variable.to_owned(), value)].into_iter().chain(nested)
+        });
+        variables.collect()
+    }
+
     #[must_use]
     pub fn database_in(&self, folder: &DataFolder) -> PathBuf {
         self.database
@@ -223,6 +243,7 @@ impl Config {
             async_queue: self.limits.async_queue,
             queue_wait: limits::QUEUE_WAIT_MAX,
             retention: self.retention,
+            keep_request: self.keep_request,
             blobs: self.blobs,
             link_life: self.link_life,
             deps: self.deps.settings(folder.join("packages")),

@@ -63,6 +63,9 @@ pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
                 values::or_off(text, |text| values::number(text, 1, u64::MAX))
             })?,
         },
+        keep_request: reader.required("executions.keep_request", |text| {
+            values::or_off(text, values::kept_request)
+        })?,
         blobs: BlobPolicy {
             quota_bytes: reader.required("blobs.quota", |text| parse_bytes(text, 1))?,
             life: reader.required("blobs.ttl", |text| {

@@ -128,6 +128,8 @@ pub const SETTINGS: &[Setting] = settings! {
         "Retention of ended executions and their files, or off";
     Text "retention.per_tenant" "SKILLBOX_RETENTION_PER_TENANT" "10000"
         "Ended executions retained per tenant, or off";
+    Text "executions.keep_request" "SKILLBOX_KEEP_REQUEST" "256Ki"
+        "Size up to which requests are kept, to be shown and run again, at most 4Mi, or off; larger files are listed without their contents";
     Text "links.life" "SKILLBOX_LINK_LIFE" "1h"
         "Lifetime of a signed download link, at most 7d";
     Text "webhooks.allow_http" "SKILLBOX_WEBHOOKS_ALLOW_HTTP" "false"

@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use crate::error::quoted;
 use crate::limits;
-use crate::skill::parse_span as span;
+use crate::skill::{parse_bytes, parse_span as span};
 use crate::telemetry;
 
 /// A whole number within limits.
@@ -99,6 +99,16 @@ pub(super) fn or_off<T>(
             .map(Some)
             .map_err(|problem| format!("{problem}, or off"))
     }
+}
+
+/// Size up to which a request is kept.
+pub(super) fn kept_request(text: &str) -> Result<u64, String> {
+    let max = limits::KEEP_REQUEST_BYTES_MAX;
+    let bytes = parse_bytes(text, 1).ok().filter(|bytes| *bytes <= max);
+    bytes.ok_or_else(|| {
+        let max = max / limits::MIB;
+        format!("{} is not a size such as 256Ki, at most {max}Mi", quoted(text))
+    })
 }
 
 /// An absolute path.

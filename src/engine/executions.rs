@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::blob::{self, Link, Object};
 use crate::engine::{Executions, PageRequest, clock, failure, rows};
 use crate::error::{Code, Error};
-use crate::execution::{Execution, FileEntry, Omitted};
+use crate::execution::{Execution, FileEntry, Omitted, ResultForm};
 use crate::ids::{ExecutionId, Tenant};
 use crate::limits;
 use crate::store::{ExecutionFilter, Page};
@@ -153,6 +153,21 @@ impl Executions<'_> {
         let entry = entry.ok_or_else(|| Error::not_found(format!("file {path:?} of execution `{id}`")))?;
         let object = self.open_artifacts(tenant, id).await?;
         Ok(ArtifactFile { entry, object })
+    }
+
+    /// One form of the result at position `n`.
+    pub async fn result(
+        self,
+        tenant: &Tenant,
+        id: ExecutionId,
+        n: usize,
+        form: ResultForm,
+    ) -> Result<Vec<u8>, Error> {
+        let results = self.engine.store.results(tenant, id).await?;
+        let content = results.get(n).and_then(|result| result.content(form));
+        let content =
+            content.ok_or_else(|| Error::not_found(format!("`{form}` of result {n} of execution `{id}`")));
+        Ok(content?.into_owned())
     }
 
     async fn open_artifacts(self, tenant: &Tenant, id: ExecutionId) -> Result<Object, Error> {

@@ -21,8 +21,10 @@ mod mounts;
 mod outcome;
 mod overview;
 mod plan;
+mod proofs;
 mod queue;
 mod request;
+mod rerun;
 mod resolve;
 mod run;
 mod running;
@@ -30,6 +32,7 @@ mod schemas;
 mod secret_guard;
 mod secrets;
 mod sessions;
+mod skill_files;
 mod skills;
 mod statistics;
 mod subscription;
@@ -63,6 +66,7 @@ use admission::{Admission, AdmissionLimits, Rate, SubmissionLimit};
 use blobs::Swept;
 use cache::SkillCache;
 use deps::Installations;
+use proofs::ProofState;
 use running::RunningExecutions;
 
 pub use admission::Load;
@@ -73,8 +77,11 @@ pub use executions::ArtifactFile;
 pub use keys::NewKey;
 pub use maintenance::{Check, Readiness};
 pub use overview::{ServerState, TenantUsage, Tenants};
-pub use request::{OnDisconnect, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use proofs::{ProofBackend, ProofProgressLine, ProofRequest, ProofSettings, ProofStatus};
+pub use request::{OnDisconnect, RequestFile, RunOptions, RunRequest, RunSpec, UnpublishedArchive};
+pub use rerun::{RequestRecord, RerunVersion};
 pub use sessions::{NewSignInLink, OpenedSession};
+pub use skill_files::{FileDiff, OpenSkillFile, SkillDiff, SkillFile};
 pub use skills::PushSource;
 pub use statistics::{Stats, StatsRequest};
 pub use subscription::Subscription;
@@ -107,6 +114,7 @@ pub struct EngineState {
     metrics: Metrics,
     observed: overview::Observed,
     published: changes::Published,
+    proof_state: ProofState,
     /// Wakes the webhook sender.
     webhooks_due: Notify,
     /// Executions run here, not in a handler's future, so that a disconnect does not cancel their cleanup.
@@ -147,6 +155,8 @@ pub struct Settings {
     /// Longest wait of an interactive request.
     pub queue_wait: Duration,
     pub retention: RetentionPolicy,
+    /// Bytes up to which a request is kept with its execution; `None` keeps none.
+    pub keep_request: Option<u64>,
     pub blobs: BlobPolicy,
     /// Lifetime of signed links.
     pub link_life: Duration,
@@ -243,6 +253,8 @@ use_cases! {
     overview: Overview;
     /// Installed packages.
     packages: Packages;
+    /// Proofs of the sandbox promises on this host.
+    proofs: Proofs;
     /// Runs and queues requests.
     runs: Runs;
     /// Secrets that programs receive.
@@ -306,6 +318,7 @@ impl Engine {
             metrics,
             observed: overview::Observed::default(),
             published: changes::Published::default(),
+            proof_state: ProofState::default(),
             webhooks_due: Notify::new(),
             tasks,
         }))

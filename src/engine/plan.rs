@@ -106,6 +106,8 @@ pub(super) struct PlannedRun {
     pub(super) accepted_at: jiff::Timestamp,
     pub(super) callback_url: Option<CallbackUrl>,
     pub(super) key: Option<ExecutionKey>,
+    /// What is stored of the request.
+    pub(super) kept_request: Option<bytes::Bytes>,
     pub(super) recorded: RecordedState,
     pub(super) on_disconnect: OnDisconnect,
     pub(super) watcher: Option<Watcher>,
@@ -133,6 +135,7 @@ impl PlannedRun {
             accepted_at: clock::now(),
             callback_url: None,
             key: None,
+            kept_request: None,
             recorded: RecordedState::Nothing,
             on_disconnect: OnDisconnect::default(),
             watcher: None,

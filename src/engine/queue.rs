@@ -4,11 +4,12 @@ use tracing::Instrument as _;
 
 use crate::engine::admission::{Lane, Request, Slot, Ticket};
 use crate::engine::plan::PlannedRun;
+use crate::engine::request::RequestDraft;
 use crate::engine::run::{Attached, RecordedState, span};
 use crate::engine::running::Registration;
 use crate::engine::{RunOptions, RunRequest, RunSpec, Runs, clock, outcome};
 use crate::error::{Code, Error};
-use crate::execution::{Bookmark, Execution, Outcome, QueuePlace, Status};
+use crate::execution::{Bookmark, Execution, NewExecution, Outcome, QueuePlace, Status};
 use crate::ids::{Digest, ExecutionId, IdempotencyKey, Tenant};
 use crate::limits;
 use crate::sandbox::Urgency;
@@ -53,8 +54,10 @@ impl Runs<'_> {
         if let Some(id) = self.find_repeated(tenant, key.as_ref()).await? {
             return self.engine.executions().get(tenant, id).await;
         }
+        let draft = RequestDraft::of(&request, self.engine.settings.keep_request);
         let mut planned = Box::pin(self.accept(tenant, request)).await?;
         planned.key = options.key;
+        self.keep_request(draft, &mut planned).await?;
         planned.record_span();
         let stored = RunSpec::pin_mounts(stored, &planned.job.sandbox.mounted)?;
         let waiting = self.enter_queue(&planned.tenant, planned.id(), Lane::Queued)?;
@@ -178,7 +181,10 @@ impl Runs<'_> {
     ) -> Result<Enqueue, Error> {
         let execution = planned.new_execution(self.engine, None);
         let queued = Queued {
-            execution: execution.clone(),
+            execution: NewExecution {
+                kept_request: planned.kept_request.clone(),
+                ..execution.clone()
+            },
             request,
             key,
         };

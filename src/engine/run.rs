@@ -14,6 +14,7 @@ use crate::engine::blobs::with_blobs;
 use crate::engine::deps::{self, InstallWaiter};
 use crate::engine::outcome::{failed, from_report, name_cuts, without_artifacts};
 use crate::engine::plan::PlannedRun;
+use crate::engine::request::RequestDraft;
 use crate::engine::running::Registration;
 use crate::engine::secrets::masked;
 use crate::engine::subscription::Subscription;
@@ -99,6 +100,7 @@ impl PlannedRun {
             requirements: Some(self.all_requirements()),
             key: self.key.clone(),
             callback_url: self.callback_url.clone(),
+            kept_request: None,
         }
     }
 }
@@ -149,8 +151,10 @@ impl Runs<'_> {
         if let Some(id) = self.find_repeated(tenant, keyed.as_ref()).await? {
             return self.join(tenant, id, attached).await;
         }
+        let draft = RequestDraft::of(&request, self.engine.settings.keep_request);
         // Each part is boxed on its own, because they run one after the other.
         let mut planned = Box::pin(self.accept(tenant, request)).await?;
+        self.keep_request(draft, &mut planned).await?;
         planned.on_disconnect = options.on_disconnect;
         planned.key = options.key;
         planned.record_span();
@@ -232,6 +236,7 @@ impl Runs<'_> {
         let watcher = planned.watcher.take().filter(|watcher| !watcher.is_closed());
         // Nobody knows of it yet: neither a stream of events nor an idempotency key.
         let is_unknown = watcher.is_none() && planned.recorded == RecordedState::Nothing;
+        let kept_request = planned.kept_request.take();
         let planned = planned;
         let new = planned.new_execution(self.engine, Some(&choice));
         registration.set_running();
@@ -244,8 +249,12 @@ impl Runs<'_> {
                 let _ = start_signal.send(());
             };
             let recorded = planned.recorded;
+            let inserted = NewExecution {
+                kept_request,
+                ..new.clone()
+            };
             let is_running = recorded
-                .set_running(&self.engine.store, new.clone(), on_visible)
+                .set_running(&self.engine.store, inserted, on_visible)
                 .await?;
             if is_running {
                 self.engine.publish_live(&new, Status::Running);

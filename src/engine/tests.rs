@@ -25,6 +25,7 @@ pub(super) async fn engine(folder: &Path, sandbox: Sandbox) -> Engine {
         async_queue: 2,
         queue_wait: Duration::from_secs(1),
         retention: RetentionPolicy::default(),
+        keep_request: None,
         blobs: BlobPolicy::default(),
         link_life: Duration::from_secs(60),
         deps: DependencySettings::in_folder(folder.join("packages")),

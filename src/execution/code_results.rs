@@ -1,9 +1,11 @@
 //! Parses rich results and the exception of called code as hostile input.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
 
-use crate::execution::{Failure, JsonText, check_depth};
+use crate::execution::{Failure, JsonText, ResultForm, check_depth};
 use crate::limits;
 
 /// A rich result, in all formats that the code provided.
@@ -54,6 +56,10 @@ pub struct RichResult {
     /// Members that were truncated or removed because of their size.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub truncated: Vec<String>,
+    /// URL of each form, which works without a key until it expires. Only in answers of a server.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(required = false)]
+    pub urls: BTreeMap<String, String>,
 }
 
 /// How the code ended early.
@@ -155,27 +161,15 @@ impl RichResult {
                 self.truncated.push(name.to_owned());
             }
         }
-        self.truncated.retain(|name| MEMBERS.contains(&name.as_str()));
+        // Links are made for answers, and never read from a program.
+        self.urls.clear();
+        let is_form = |name: &str| ResultForm::ALL.iter().any(|form| form.as_str() == name);
+        self.truncated.retain(|name| is_form(name));
         self.truncated.sort_unstable();
         self.truncated.dedup();
         self
     }
 }
-
-const MEMBERS: [&str; 12] = [
-    "text",
-    "html",
-    "markdown",
-    "svg",
-    "png",
-    "jpeg",
-    "pdf",
-    "latex",
-    "json",
-    "javascript",
-    "data",
-    "chart",
-];
 
 impl Exception {
     fn bounded(mut self) -> Self {
@@ -226,10 +220,11 @@ mod tests {
 
     #[test]
     fn removes_images_that_are_not_base64() {
-        let line = br#"{"result": {"png": "<script>", "jpeg": "AAAA", "truncated": ["html", "evil"]}}"#;
+        let line = br#"{"result": {"png": "<script>", "jpeg": "AAAA", "truncated": ["html", "evil"], "urls": {"jpeg": "https://evil.example/"}}}"#;
         let result = CodeResults::parse(line).results.remove(0);
         assert_eq!((result.png, result.jpeg.as_deref()), (None, Some("AAAA")));
         assert_eq!(result.truncated, ["html", "png"]);
+        assert!(result.urls.is_empty());
     }
 
     #[test]

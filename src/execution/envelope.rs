@@ -1,6 +1,8 @@
 //! The JSON of an execution, the same for every transport and the command line. Absent values are `null`, never
 //! missing.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::execution::{
@@ -220,6 +222,8 @@ pub struct Links {
     pub archive: String,
     /// In the order of [`Outcome::files`].
     pub files: Vec<String>,
+    /// Of each form, in the order of [`Outcome::results`].
+    pub results: Vec<BTreeMap<String, String>>,
 }
 
 impl Envelope {
@@ -242,7 +246,7 @@ impl Envelope {
             degraded: backend.map_or_else(Vec::new, |backend| backend.degraded.clone()),
             output: outcome.and_then(|o| o.output.clone()),
             output_preview: outcome.and_then(|o| o.output.as_ref()).map(preview::of_output),
-            results: outcome.map_or_else(Vec::new, |o| o.results.clone()),
+            results: outcome.map_or_else(Vec::new, |o| linked_results(o, links)),
             results_truncated: outcome.is_some_and(|o| o.results_truncated),
             error: outcome.and_then(|o| o.error.clone()),
             exit_code: outcome.and_then(|o| o.exit_code),
@@ -327,6 +331,17 @@ fn file_links(outcome: &Outcome, links: Option<&Links>) -> Vec<FileLink> {
         .collect()
 }
 
+fn linked_results(outcome: &Outcome, links: Option<&Links>) -> Vec<RichResult> {
+    let mut results = outcome.results.clone();
+    for (result, urls) in results
+        .iter_mut()
+        .zip(links.iter().flat_map(|links| &links.results))
+    {
+        result.urls.clone_from(urls);
+    }
+    results
+}
+
 /// 0 if the clock was set back.
 fn duration_ms(execution: &Execution) -> Option<u64> {
     let finished_at = execution.outcome.as_ref()?.finished_at;
@@ -368,6 +383,7 @@ pub(super) mod tests {
                 requirements: Some(vec!["pypdf".to_owned()]),
                 key: None,
                 callback_url: None,
+                kept_request: None,
             },
             status: Status::Running,
             outcome: None,
@@ -466,6 +482,7 @@ pub(super) mod tests {
         let links = Links {
             archive: "/all".to_owned(),
             files: vec!["/one".to_owned()],
+            results: Vec::new(),
         };
         let envelope = Envelope::from_execution(&finished(), Some(&links));
         assert_eq!(envelope.files[0].media_type, "application/pdf");

@@ -11,6 +11,7 @@ mod omitted;
 mod outcome;
 mod preview;
 mod record;
+mod result_form;
 mod transcript;
 mod workdir;
 
@@ -26,6 +27,7 @@ pub use outcome::{
     Failure, FileEntry, Logs, Outcome, OutputBlob, Skipped, Status, Timings, Usage, milliseconds,
 };
 pub use record::{ChosenBackend, Execution, ExecutionKey, NewExecution};
+pub use result_form::ResultForm;
 pub use transcript::{
     BeyondEnd, Bookmark, InvalidBookmark, Phase, Reader, Reason, Stream, Transcript, TranscriptEvent,
 };

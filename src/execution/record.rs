@@ -1,5 +1,6 @@
 //! Recorded executions.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::execution::{
@@ -36,6 +37,8 @@ pub struct NewExecution {
     pub key: Option<ExecutionKey>,
     /// Receiver of the webhook. Not in lists.
     pub callback_url: Option<CallbackUrl>,
+    /// The request to insert with it. Never read back with the execution.
+    pub kept_request: Option<Bytes>,
 }
 
 impl NewExecution {

@@ -17,7 +17,7 @@ use super::authorization::FileTenant;
 use super::content::{self, Content};
 use super::document::Raw;
 use super::extract::Path;
-use super::links::Download;
+use super::links::{Download, Part};
 use super::problem::ProblemResponse;
 use super::state::ApiState;
 use crate::api::executions;
@@ -70,7 +70,9 @@ pub(crate) async fn file(
     method: Method,
     request_headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
-    let path = download.path.as_deref().unwrap_or_default();
+    let Part::File(path) = &download.part else {
+        return Err(Error::internal("the route of files has a path").into());
+    };
     let file = executions::file(&state.engine, &tenant, download.id, path).await?;
     let range = file.range();
     let ArtifactFile { entry, object } = file;

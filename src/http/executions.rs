@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::accept::preferred;
 use super::authorization::Call;
+use super::budget::BudgetShare;
 use super::events::{self, Events};
 use super::extract::{Json, Path, Query};
 use super::links::links;
@@ -15,7 +16,7 @@ use super::problem::{JsonResult, ProblemResponse};
 use super::response;
 use crate::api::executions::{self, PruneExecutions, PrunedExecutions, StreamTexts};
 use crate::api::{CreateExecution, List, Mode, page_request, time, words};
-use crate::engine::{OnDisconnect, RunOptions, RunSpec};
+use crate::engine::{OnDisconnect, RunOptions, RunRequest, RunSpec};
 use crate::error::Error;
 use crate::execution::{self, Envelope, EnvelopePart, Execution, ExecutionKey, Omitted, Status, Summary};
 use crate::ids::{ExecutionId, IdempotencyKey, KeyId};
@@ -83,23 +84,65 @@ pub(crate) async fn create(
     headers: HeaderMap,
     Json(body, held): Json<CreateExecution>,
 ) -> Result<Response, ProblemResponse> {
-    let (mode, on_disconnect) = (body.mode, body.on_disconnect);
-    let wait = wait(query.wait.as_deref())?;
-    let wants_events = preferred(&headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
-    check_mode(mode, on_disconnect, wait)?;
-    if wants_events && wait.is_some() {
-        let message = "wait: cannot be used with `Accept: text/event-stream`, which streams the events; omit one of them";
-        return Err(Error::invalid(message).into());
+    let asked = RunQuery::new(&query, &headers, body.mode, body.on_disconnect)?;
+    answer(call, RunSpec::try_from(body)?.into(), asked, held).await
+}
+
+/// How a run is to be answered, besides its body.
+pub(super) struct RunQuery {
+    mode: Mode,
+    wait: Option<Duration>,
+    wants_events: bool,
+    options: RunOptions,
+}
+
+impl RunQuery {
+    pub(super) fn new(
+        query: &WaitQuery,
+        headers: &HeaderMap,
+        mode: Mode,
+        on_disconnect: Option<OnDisconnect>,
+    ) -> Result<Self, Error> {
+        let wait = wait(query.wait.as_deref())?;
+        let wants_events = preferred(headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
+        check_mode(mode, on_disconnect, wait)?;
+        if wants_events && wait.is_some() {
+            let message = "wait: cannot be used with `Accept: text/event-stream`, which streams the events; omit one of them";
+            return Err(Error::invalid(message));
+        }
+        Ok(Self {
+            mode,
+            wait,
+            wants_events,
+            options: RunOptions {
+                idempotency_key: idempotency_key(headers)?,
+                on_disconnect: on_disconnect.unwrap_or_default(),
+                key: None,
+            },
+        })
     }
+}
+
+/// Runs or queues a request and answers it.
+pub(super) async fn answer(
+    call: Call,
+    request: RunRequest,
+    asked: RunQuery,
+    held: BudgetShare,
+) -> Result<Response, ProblemResponse> {
+    let RunQuery {
+        mode,
+        wait,
+        wants_events,
+        options,
+    } = asked;
     let options = RunOptions {
-        idempotency_key: idempotency_key(&headers)?,
-        on_disconnect: on_disconnect.unwrap_or_default(),
         key: Some(ExecutionKey {
             id: call.caller.key(),
             name: call.caller.key_name().to_owned(),
         }),
+        ..options
     };
-    let request = RunSpec::try_from(body)?.into();
     // Reject before the run if memory for the response is exhausted: the result of a run is always sent.
     drop(call.state.answers.hold(call.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {

@@ -18,6 +18,8 @@ use crate::api::CreateExecution;
 use crate::api::executions::PruneExecutions;
 use crate::api::keys::CreateKey;
 use crate::api::packages::Prefetch;
+use crate::api::prove::StartProof;
+use crate::api::rerun::RerunExecution;
 use crate::api::skills::AddedRequirements;
 use crate::error::{Code, Error};
 use crate::execution::check_depth;
@@ -27,6 +29,26 @@ use crate::limits;
 /// A JSON body, and its share of the memory budget, held until the response is made.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T, pub(crate) BudgetShare);
+
+/// As [`Json`]; a request without a body has the default.
+#[derive(Debug)]
+pub(crate) struct JsonOrDefault<T>(pub(crate) T, pub(crate) BudgetShare);
+
+impl<T: Body + Default> FromRequest<Arc<ApiState>> for JsonOrDefault<T> {
+    type Rejection = ProblemResponse;
+
+    async fn from_request(request: Request, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
+        let is_absent = !request.headers().contains_key(header::CONTENT_TYPE)
+            && axum::body::HttpBody::is_end_stream(request.body());
+        if is_absent {
+            let (mut parts, _) = request.into_parts();
+            let FileTenant(tenant) = FileTenant::from_request_parts(&mut parts, state).await?;
+            return Ok(Self(T::default(), state.bodies.hold(&tenant, 0)?));
+        }
+        let Json(value, held) = Json::from_request(request, state).await?;
+        Ok(Self(value, held))
+    }
+}
 
 /// The type of a JSON body.
 pub(crate) trait Body: DeserializeOwned + Send + 'static {
@@ -42,6 +64,8 @@ impl Body for CreateKey {}
 
 impl Body for Prefetch {}
 impl Body for PruneExecutions {}
+impl Body for RerunExecution {}
+impl Body for StartProof {}
 impl Body for AddedRequirements {}
 
 #[derive(Debug)]

@@ -9,16 +9,48 @@ use super::attachment::disposition;
 use crate::blob::Link;
 use crate::engine::Engine;
 use crate::error::{Code, Error};
-use crate::execution::{Execution, Links, media_type};
+use crate::execution::{Execution, Links, ResultForm, RichResult, media_type};
 use crate::ids::{ExecutionId, Tenant};
 
-/// A download of an execution; the path parameters of both routes.
+/// A download of an execution.
 #[derive(Clone, Debug, Deserialize)]
+#[serde(from = "PathParameters")]
 pub(crate) struct Download {
     pub(crate) id: ExecutionId,
-    /// One file; all files as an archive if absent.
+    pub(crate) part: Part,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Part {
+    /// All files.
+    Archive,
+    File(String),
+    /// One form of a result.
+    Result(usize, ResultForm),
+}
+
+/// The path parameters of all routes of downloads.
+#[derive(Deserialize)]
+struct PathParameters {
+    id: ExecutionId,
     #[serde(default)]
-    pub(crate) path: Option<String>,
+    path: Option<String>,
+    #[serde(default)]
+    n: Option<usize>,
+    #[serde(default)]
+    form: Option<ResultForm>,
+}
+
+impl From<PathParameters> for Download {
+    fn from(parameters: PathParameters) -> Self {
+        let PathParameters { id, path, n, form } = parameters;
+        let part = match (path, n.zip(form)) {
+            (Some(path), _) => Part::File(path),
+            (None, Some((n, form))) => Part::Result(n, form),
+            (None, None) => Part::Archive,
+        };
+        Self { id, part }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -38,25 +70,36 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 impl Download {
     /// The canonical path of this download.
     pub(crate) fn url_path(&self) -> String {
-        let mut url = format!("/v1/executions/{}/files", self.id);
-        for segment in self.path.iter().flat_map(|path| path.split('/')) {
-            url.push('/');
-            url.extend(utf8_percent_encode(segment, SEGMENT));
+        let execution = format!("/v1/executions/{}", self.id);
+        match &self.part {
+            Part::Archive => format!("{execution}/files"),
+            Part::File(path) => {
+                let mut url = format!("{execution}/files");
+                for segment in path.split('/') {
+                    url.push('/');
+                    url.extend(utf8_percent_encode(segment, SEGMENT));
+                }
+                url
+            }
+            Part::Result(n, form) => format!("{execution}/results/{n}/{form}"),
         }
-        url
     }
 
     pub(crate) fn content_type(&self) -> String {
-        match &self.path {
-            Some(path) => media_type(path),
-            None => "application/gzip".to_owned(),
+        match &self.part {
+            Part::Archive => "application/gzip".to_owned(),
+            Part::File(path) => media_type(path),
+            Part::Result(_, form) => form.media_type().to_owned(),
         }
     }
 
     pub(crate) fn content_disposition(&self) -> String {
-        match &self.path {
-            Some(path) => disposition(path),
-            None => disposition(&format!("{}.tar.gz", self.id)),
+        match &self.part {
+            Part::Archive => disposition(&format!("{}.tar.gz", self.id)),
+            Part::File(path) => disposition(path),
+            // A viewer of PDF runs scripts of its own.
+            Part::Result(n, ResultForm::Pdf) => disposition(&format!("result-{n}.pdf")),
+            Part::Result(..) => "inline".to_owned(),
         }
     }
 
@@ -72,12 +115,12 @@ impl Download {
     }
 }
 
-/// Links to all files of an execution.
+/// Links to all files and results of an execution.
 pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> Links {
     let (id, tenant) = (execution.new.id, &execution.new.tenant);
     let expires_at = engine.executions().link_expiry();
-    let url = |path: Option<String>| {
-        let link = Download { id, path }.link(tenant.clone(), expires_at);
+    let url = |part: Part| {
+        let link = Download { id, part }.link(tenant.clone(), expires_at);
         let (expires, signature) = (expires_at.as_second(), engine.executions().sign_link(&link));
         format!(
             "{base_url}{}?expires={expires}&tenant={tenant}&signature={signature}",
@@ -85,9 +128,17 @@ pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> L
         )
     };
     let files = execution.outcome.iter().flat_map(|outcome| &outcome.files);
+    let results = execution.outcome.iter().flat_map(|outcome| &outcome.results);
+    let urls = |(n, result): (usize, &RichResult)| {
+        let forms = result.forms();
+        forms
+            .map(|form| (form.to_string(), url(Part::Result(n, form))))
+            .collect()
+    };
     Links {
-        archive: url(None),
-        files: files.map(|file| url(Some(file.path.clone()))).collect(),
+        archive: url(Part::Archive),
+        files: files.map(|file| url(Part::File(file.path.clone()))).collect(),
+        results: results.enumerate().map(urls).collect(),
     }
 }
 
@@ -125,14 +176,19 @@ mod tests {
         let path = |path: &str| {
             let download = Download {
                 id,
-                path: Some(path.to_owned()),
+                part: Part::File(path.to_owned()),
             };
             download.url_path()
         };
         let base = format!("/v1/executions/{id}/files");
         assert_eq!(path("a b/ü?.txt"), format!("{base}/a%20b/%C3%BC%3F.txt"));
         assert_eq!(path("a%2fb~"), format!("{base}/a%252fb~"));
-        assert_eq!(Download { id, path: None }.url_path(), base);
+        let part = |part: Part| Download { id, part }.url_path();
+        assert_eq!(part(Part::Archive), base);
+        assert_eq!(
+            part(Part::Result(3, ResultForm::Svg)),
+            format!("/v1/executions/{id}/results/3/svg")
+        );
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Reque
         code: error.as_ref().map(|error| error.code().as_str()),
         took: started.elapsed(),
     });
-    protect(response.headers_mut());
+    protect(&mut response);
     response.headers_mut().insert(
         REQUEST_ID,
         HeaderValue::from_str(&id).expect("an id is plain ASCII"),
@@ -119,9 +119,13 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     }
 }
 
+/// Marks a response that pages of this server may show in a frame, as its content security policy says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FramedBySelf;
+
 /// Sets security headers that the handler has not set.
-fn protect(headers: &mut HeaderMap) {
-    const DEFAULTS: [(HeaderName, &str); 6] = [
+fn protect(response: &mut Response) {
+    const DEFAULTS: [(HeaderName, &str); 5] = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),
@@ -129,13 +133,15 @@ fn protect(headers: &mut HeaderMap) {
             header::CONTENT_SECURITY_POLICY,
             "default-src 'none'; frame-ancestors 'none'",
         ),
-        (header::X_FRAME_OPTIONS, "DENY"),
         (
             HeaderName::from_static("cross-origin-resource-policy"),
             "same-origin",
         ),
     ];
-    for (name, value) in DEFAULTS {
+    let may_be_framed = response.extensions().get::<FramedBySelf>().is_some();
+    let no_frame = (header::X_FRAME_OPTIONS, "DENY");
+    let headers = response.headers_mut();
+    for (name, value) in DEFAULTS.into_iter().chain((!may_be_framed).then_some(no_frame)) {
         headers
             .entry(name)
             .or_insert_with(|| HeaderValue::from_static(value));

@@ -10,8 +10,8 @@ use utoipa_axum::routes;
 use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
-    artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, secrets,
-    server_info, session, skills, stats, tools, webhooks,
+    artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, prove,
+    rerun, results, secrets, server_info, session, skill_files, skills, stats, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -40,6 +40,12 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN_OR_SKILLS, routes!(skills::versions))
         .route(RUN_OR_SKILLS, routes!(skills::show))
         .route(RUN_OR_SKILLS, routes!(skills::archive))
+        .route(RUN_OR_SKILLS, routes!(skill_files::list))
+        .route(RUN_OR_SKILLS, routes!(skill_files::file))
+        .route(RUN_OR_SKILLS, routes!(skill_files::diff))
+        .route(RUN_OR_SKILLS, routes!(skill_files::lint))
+        .route(RUN_OR_SKILLS, routes!(skill_files::versions_of_lint))
+        .route(SKILLS, routes!(skill_files::lint_archive))
         .route(SKILLS, routes!(skills::delete))
         .route(SKILLS, routes!(skills::set_requirements))
         .route(RUN_OR_SKILLS, routes!(tools::list))
@@ -50,6 +56,8 @@ pub(crate) fn table() -> RouteTable {
         .route(RUN, routes!(executions::logs))
         .route(RUN, routes!(events::events))
         .route(RUN, routes!(executions::cancel))
+        .route(RUN, routes!(rerun::request))
+        .route(RUN, routes!(rerun::rerun))
         .route(RUN, routes!(executions::delete))
         .route(RUN, routes!(executions::prune))
         .route(RUN, routes!(webhooks::of_execution))
@@ -59,6 +67,7 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(webhooks::rotate))
         .route(RUN_OR_LINK, routes!(artifacts::archive))
         .route(RUN_OR_LINK, routes!(artifacts::file))
+        .route(RUN_OR_LINK, routes!(results::form))
         .route(RUN, routes!(blobs::create))
         .route(RUN, routes!(blobs::list))
         .route(RUN, routes!(blobs::download))
@@ -78,6 +87,8 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(session::list))
         .route(ADMIN, routes!(session::end))
         .route(ADMIN, routes!(audit::list))
+        .route(ADMIN, routes!(prove::start))
+        .route(ADMIN, routes!(prove::show))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
         .route(ADMIN, routes!(secrets::delete))

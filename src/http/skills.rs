@@ -64,7 +64,7 @@ pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, Pr
 #[derive(utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "for the document only")]
-struct SkillForm {
+pub(super) struct SkillForm {
     /// Zip archive.
     #[schema(value_type = String, format = Binary)]
     file: Raw,

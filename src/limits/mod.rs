@@ -169,6 +169,16 @@ pub const FILE_PATHS_BYTES_MAX: usize = 1024 * 1024;
 pub const SKIPPED_NAMED_MAX: usize = 50;
 /// Input files per request.
 pub const INPUT_FILES_MAX: usize = 100;
+/// Default and maximum size up to which a request is kept with its execution.
+pub const KEEP_REQUEST_BYTES: u64 = 256 * KIB;
+/// See [`KEEP_REQUEST_BYTES`].
+pub const KEEP_REQUEST_BYTES_MAX: u64 = 4 * MIB;
+/// A kept request as JSON, in which each byte takes at most six.
+pub const KEPT_REQUEST_JSON_BYTES_MAX: u64 = 8 * KEEP_REQUEST_BYTES_MAX;
+/// A kept request up to this size is in the row of its execution, which lists read; with it a row still fits into a page.
+pub const REQUEST_IN_ROW_BYTES_MAX: usize = 1024;
+/// Smaller requests are stored uncompressed: compression would take longer than their insert.
+pub const REQUEST_COMPRESSED_BYTES_MIN: usize = 1024;
 /// Arguments per request.
 pub const ARGS_MAX: usize = 256;
 /// All arguments of a request: with the environment they must fit into `execve`.
@@ -176,8 +186,37 @@ pub const ARGS_BYTES_MAX: usize = 512 * 1024;
 /// Bytes of one argument.
 pub const ARG_BYTES_MAX: usize = 64 * 1024;
 
+// ---- proofs --------------------------------------------------------------------------------------------------
+
+/// Names of promises and probes in one request.
+pub const PROOF_NAMES_MAX: usize = 64;
+/// Time of a proof of all backends; on a slow host each attack may take 20 times as long as usual.
+pub const PROOF_TIME_MAX: Duration = Duration::from_secs(3600);
+/// Time in which a cancelled proof removes its sandboxes.
+pub const PROOF_END_MAX: Duration = Duration::from_secs(40);
+/// Report of a proof, as JSON.
+pub const PROOF_REPORT_BYTES_MAX: u64 = 8 * MIB;
+/// Messages of a proof.
+pub const PROOF_MESSAGES_BYTES_MAX: u64 = MIB;
+/// The last message of a failed proof.
+pub const PROOF_LINE_BYTES_MAX: usize = 512;
+
 // ---- skills --------------------------------------------------------------------------------------------------
 
+/// Bytes of a skill's file that tell whether it is text.
+pub const TEXT_SNIFFED_BYTES: u64 = 64 * KIB;
+/// Findings of the lint in one answer.
+pub const LINT_FINDINGS_MAX: usize = 1000;
+/// Files of a comparison of two versions.
+pub const DIFF_FILES_MAX: usize = 2000;
+/// Each file whose lines are compared.
+pub const DIFF_FILE_BYTES_MAX: u64 = 512 * KIB;
+/// Time to compare all lines of two versions; later hunks are larger than necessary.
+pub const DIFF_TIME_MAX: Duration = Duration::from_secs(2);
+/// Lines of all hunks of a comparison.
+pub const DIFF_LINES_MAX: usize = 20_000;
+/// Bytes of all hunks of a comparison.
+pub const DIFF_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Uploaded archive of a skill.
 pub const ARCHIVE_BYTES_MAX: u64 = 50 * MIB;
 /// Unpacked files of a skill.

@@ -10,6 +10,7 @@ mod idle_memory;
 mod memory;
 mod observe;
 mod open_files;
+mod prover;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
 
@@ -44,6 +45,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
             source,
         })?;
     let address = listener.local_addr().map_err(Error::Signals)?;
+    prover::enable(&engine, &config, &folder);
     let webhooks = engine.webhooks().sender()?;
     let key = find_or_create_admin_key(&engine, &folder).await?;
     let app = http::app(
@@ -87,6 +89,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         "Shutting down: waiting up to {} s for running executions; signal again to stop immediately",
         limits::DRAIN_SERVER_MAX.as_secs()
     );
+    engine.proofs().stop();
     let ending = async {
         // `/readyz` fails from here on while requests are still served, so that load balancers stop sending requests.
         engine.maintenance().shutdown(limits::DRAIN_SERVER_MAX).await;

@@ -3,6 +3,7 @@
 mod action;
 mod declaration;
 mod description;
+mod diff;
 mod document;
 mod entrypoint;
 mod fields;
@@ -42,6 +43,7 @@ mod yaml;
 
 pub use action::{Action, action, header_packages};
 pub use declaration::{Declaration, WrittenVersion};
+pub use diff::{DiffBudget, Hunk};
 pub use document::{File, SkillMdError};
 pub use function::{Called, module_at};
 pub use image::{ApprovedImage, ImageAllowlist, ImageRefused};

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::execution::{Execution, NewExecution, Omitted, Outcome, Status};
+use crate::execution::{Execution, NewExecution, Omitted, Outcome, RichResult, Status};
 use crate::ids::{ExecutionId, InstanceId, KeyId, Tenant};
 use crate::skill::SkillName;
 use crate::store::cursor::{List, Moment};
@@ -80,6 +80,10 @@ acts! {
         async fn execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<Execution, Error>;
         /// Does not read these parts, which are empty then.
         async fn execution_without(&self, tenant: &Tenant, id: ExecutionId, omitted: Omitted) -> Result<Execution, Error>;
+        /// The rich results of an execution; none before its end.
+        async fn results(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<RichResult>, Error>;
+        /// The request as it was inserted with the execution, if one was.
+        async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error>;
         /// Ends the running executions of a dead process as interrupted and returns them.
         async fn interrupt_running(&self, owner: InstanceId, at: Timestamp) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
         /// The processes that have running executions.
@@ -92,7 +96,7 @@ acts! {
         async fn expired_executions(&self, retention: &Retention, rows: u32) -> Result<Vec<(Tenant, ExecutionId)>, Error>;
         /// Deletes an ended execution; one that runs is [`Error::NotFound`] here.
         async fn delete_execution(&self, tenant: &Tenant, id: ExecutionId) -> Result<(), Error>;
-        /// Bytes of a tenant's archives and of the results of its executions.
+        /// Bytes of a tenant's archives, and of the results and requests of its ended executions.
         async fn storage_used(&self, tenant: &Tenant) -> Result<u64, Error>;
     }
     lists {

@@ -17,6 +17,8 @@ mod cli_open;
 mod cli_push;
 mod cli_remote;
 mod cli_requirements;
+#[cfg(target_os = "linux")]
+mod cli_rerun;
 mod cli_run;
 mod cli_scripts;
 mod cli_secrets;

@@ -8,8 +8,9 @@ use skillbox::auth::{ApiKey, Caller};
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::egress::{NamedBy, Upstream};
 use skillbox::engine::{
-    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, RetentionPolicy, RunOptions,
-    RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, WebhookSettings,
+    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, ProofSettings,
+    RetentionPolicy, RunOptions, RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive,
+    WebhookSettings,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};
@@ -396,6 +397,7 @@ fn settings(folder: &Path, images: Images) -> Settings {
         async_queue: 64,
         queue_wait: Duration::from_secs(60),
         retention: RetentionPolicy::default(),
+        keep_request: Some(skillbox::limits::KEEP_REQUEST_BYTES),
         blobs: BlobPolicy {
             quota_bytes: 64 << 20,
             ..BlobPolicy::default()

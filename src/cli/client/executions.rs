@@ -11,9 +11,11 @@ use super::embedded::copy_object;
 use super::remote::{ApiCall, SEGMENT, copy};
 use super::{Client, EmbeddedClient, Listed, RemoteClient};
 use crate::api::executions::{self, PruneExecutions, StreamTexts};
+use crate::api::rerun;
 use crate::cli::event_printer::OnEvent;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::run::RunSubject;
 use crate::engine::RunRequest;
 use crate::execution::{Arrivals, Envelope, FileLink, Logs, Status, Summary};
 use crate::ids::ExecutionId;
@@ -48,17 +50,28 @@ impl Client {
     /// Runs to completion. `on_event` receives events meanwhile. Of a server nothing is known of installations.
     pub(crate) fn run(
         &self,
-        request: RunRequest,
+        runs: RunSubject,
         on_event: Option<&mut OnEvent<'_>>,
         reports: InstallReports,
     ) -> Result<RunResult> {
-        match self {
-            Self::Embedded(_) if request.spec.callback_url.is_some() => Err(Failure::new(
-                Exit::Usage,
-                "--callback-url needs a server (`--server`): a local run sends no webhooks",
-            )),
-            Self::Embedded(local) => local.run(request, on_event, reports),
-            Self::Remote(remote) => remote.run(request, on_event),
+        match (self, runs) {
+            (Self::Embedded(_), RunSubject::Request(request)) if request.spec.callback_url.is_some() => {
+                Err(Failure::new(
+                    Exit::Usage,
+                    "--callback-url needs a server (`--server`): a local run sends no webhooks",
+                ))
+            }
+            (Self::Embedded(local), RunSubject::Request(request)) => local.run(*request, on_event, reports),
+            (Self::Embedded(local), RunSubject::Again { id, version }) => {
+                let spec = local.call(rerun::rerun_spec(local.engine(), local.caller(), id, version))?;
+                if spec.callback_url.is_some() {
+                    let message = "the request has a `callback_url`, which needs a server (`--server`): a local run sends no webhooks";
+                    return Err(Failure::new(Exit::Usage, message));
+                }
+                local.run(spec.into(), on_event, reports)
+            }
+            (Self::Remote(remote), RunSubject::Request(request)) => remote.run(*request, on_event),
+            (Self::Remote(remote), RunSubject::Again { id, version }) => remote.rerun(id, version, on_event),
         }
     }
 

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use serde_json::json;
 use tokio::sync::oneshot;
 use ureq::http::Method;
 
@@ -16,7 +17,7 @@ use crate::cli::event_printer::{OnEvent, RunEvent};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::progress::Spinner;
-use crate::engine::RunRequest;
+use crate::engine::{RerunVersion, RunRequest};
 use crate::execution::{Envelope, Stream};
 use crate::ids::ExecutionId;
 use crate::limits;
@@ -24,20 +25,39 @@ use crate::server::Signals;
 use crate::skill::SkillName;
 
 impl RemoteClient {
-    pub(crate) fn run(
-        &self,
-        request: RunRequest,
-        mut on_event: Option<&mut OnEvent<'_>>,
-    ) -> Result<RunResult> {
+    pub(crate) fn run(&self, request: RunRequest, on_event: Option<&mut OnEvent<'_>>) -> Result<RunResult> {
         let body = self.body(request)?;
         let name = body.skill.as_ref().map_or("code", SkillName::as_str);
-        let spinner = Cell::new(Some(Spinner::start(format!("running {name} on {}", self.base))));
+        let spinner = Spinner::start(format!("running {name} on {}", self.base));
         let sent = RequestBody::json(&run_body::to_json(&body)?);
+        self.run_at("/v1/executions", sent, spinner, on_event)
+    }
+
+    /// Runs the request of an execution again.
+    pub(crate) fn rerun(
+        &self,
+        id: ExecutionId,
+        version: RerunVersion,
+        on_event: Option<&mut OnEvent<'_>>,
+    ) -> Result<RunResult> {
+        let spinner = Spinner::start(format!("running the request of {id} on {}", self.base));
+        let sent = RequestBody::json(&json!({ "version": version }));
+        self.run_at(&format!("/v1/executions/{id}/rerun"), sent, spinner, on_event)
+    }
+
+    fn run_at(
+        &self,
+        path: &str,
+        sent: RequestBody,
+        spinner: Spinner,
+        mut on_event: Option<&mut OnEvent<'_>>,
+    ) -> Result<RunResult> {
+        let spinner = Cell::new(Some(spinner));
         // Ask for events even if nothing is printed: an interrupted stream can be resumed, an interrupted response cannot.
         let call = ApiCall {
             answer_max: limits::CLIENT_RUN_MAX,
             accept: EVENTS,
-            ..ApiCall::new(Method::POST, "/v1/executions")
+            ..ApiCall::new(Method::POST, path)
         };
         let (id, mut envelope) = (Mutex::new(None), None);
         let act = || {

@@ -1,5 +1,7 @@
 //! A request to run something, and the part of it that can be stored.
 
+mod stored;
+
 use std::collections::{BTreeMap, HashSet};
 use std::convert::Infallible;
 use std::fs::File;
@@ -16,6 +18,9 @@ use crate::ids::{Digest, IdempotencyKey};
 use crate::limits;
 use crate::sandbox::{InputFile, ProgressSender, SkillFiles};
 use crate::skill::{Language, Selector, SkillName, SkillRef};
+
+pub use stored::RequestFile;
+pub(super) use stored::{KeptRequest, RequestDraft, StoredRequest};
 
 /// A request for one execution.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ pub(super) mod keys;
 pub(super) mod packages;
 pub(super) mod pages;
 pub(super) mod queue;
+pub(super) mod requests;
 pub(super) mod retention;
 mod samples;
 pub(super) mod secrets;
@@ -74,6 +75,14 @@ macro_rules! contract_tests {
                 keys_are_listed_newest_first,
                 a_cursor_of_another_list_is_refused,
                 page_size_is_clamped,
+            ]
+            requests: [
+                kept_request_reads_back_until_its_execution_is_deleted,
+                queued_execution_keeps_its_request_when_it_starts,
+                execution_without_kept_request_has_none,
+                withdrawn_executions_lose_their_requests,
+                kept_requests_of_ended_executions_count_as_storage,
+                a_tenant_never_sees_the_requests_of_another,
             ]
             retention: [
                 old_executions_expire,

@@ -98,6 +98,7 @@ pub(super) fn execution(micros: i64) -> NewExecution {
             name: "it's \0".to_owned(),
         }),
         callback_url: None,
+        kept_request: None,
     }
 }
 

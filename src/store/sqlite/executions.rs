@@ -10,10 +10,10 @@ use super::row::{
     all, execute, first, is_taken, json, optional_json, optional_text, optional_time, owned, text, time,
     to_json,
 };
-use super::{Sqlite, counts, deliveries, retention, storage};
+use super::{Sqlite, counts, deliveries, requests, retention, storage};
 use crate::execution::{
     AskedLimits, ChosenBackend, Execution, ExecutionKey, Failure, JsonText, Logs, NewExecution, Omitted,
-    Outcome, ResourceLimits, Status, Workdir,
+    Outcome, ResourceLimits, RichResult, Status, Workdir,
 };
 use crate::ids::{ExecutionId, InstanceId, Tenant};
 use crate::skill::Language;
@@ -40,6 +40,7 @@ const BY_ID: &str = concat!(
       (select url from deliveries where deliveries.execution = executions.id) as callback_url \
      from executions left join execution_results on execution = id where tenant = :tenant and id = :id"
 );
+const RESULTS: &str = "select results from executions left join execution_results on execution = id where tenant = ?1 and id = ?2";
 const IN_BRIEF: &str = concat!(
     "select ",
     columns!(),
@@ -48,17 +49,19 @@ const IN_BRIEF: &str = concat!(
 const INSERT: &str = "
     insert into executions (
         id, tenant, status, skill, version, digest, language, image, backend, backend_reason, degraded, limits,
-        instance, created_at, workdir, requirements, key_id, key_name
+        instance, created_at, workdir, requirements, key_id, key_name, kept_request
     ) values (
         :id, :tenant, :status, :skill, :version, :digest, :language, :image, :backend, :backend_reason, :degraded, :limits,
-        :instance, :created_at, :workdir, :requirements, :key_id, :key_name
+        :instance, :created_at, :workdir, :requirements, :key_id, :key_name, :kept_request
     )";
-const FINISH: &str = "
-    update executions set
+const FINISH: &str = concat!(
+    "update executions set
         status = :status, finished_at = :finished_at, error_code = :error_code, error_message = :error_message,
-        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, kept_bytes = :kept_bytes,
-        cpu_ms = :cpu_ms
-    where tenant = :tenant and id = :id and status = :before";
+        exit_code = :exit_code, skipped_total = :skipped_total, usage = :usage, timings = :timings, cpu_ms = :cpu_ms,
+        kept_bytes = :kept_bytes + ",
+    requests::bytes!(),
+    " where tenant = :tenant and id = :id and status = :before returning kept_bytes"
+);
 const INSERT_RESULTS: &str = "
     insert into execution_results (
         execution, output, stdout, stderr, stdout_total, stderr_total, files, skipped, output_blobs, results,
@@ -67,18 +70,19 @@ const INSERT_RESULTS: &str = "
         :id, :output, :stdout, :stderr, :stdout_total, :stderr_total, :files, :skipped, :output_blobs, :results,
         :results_truncated, :exception, :log_lines, :log_lines_truncated, :arrivals
     )";
-const INTERRUPT: &str = "
-    update executions set
+const INTERRUPT: &str = concat!(
+    "update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
-        error_message = 'the server stopped while this ran; run it again', skipped_total = 0
-    where status = 'running' and instance = ?1
-    returning tenant, id";
+        error_message = 'the server stopped while this ran; run it again', skipped_total = 0, kept_bytes = ",
+    requests::bytes!(),
+    " where status = 'running' and instance = ?1 returning tenant, id, kept_bytes"
+);
 pub(super) const INSTANCES: &str = "select distinct instance from executions where status = 'running'";
 const REQUEST_CANCEL: &str = "
     update executions set cancel_requested_at = coalesce(cancel_requested_at, ?3)
     where tenant = ?1 and id = ?2 and finished_at is null";
 const WITHDRAW: &str = "delete from executions where tenant = ?1 and id = ?2 and status = 'running'";
-/// Deletes the results too.
+/// Deletes the results and the kept request, too.
 const DELETE: &str = "delete from executions where tenant = ?1 and id = ?2 and finished_at is not null
      returning kept_bytes, finished_at, status, skill, created_at, cpu_ms";
 pub(super) const CANCEL_REQUESTS: &str = "
@@ -121,13 +125,25 @@ impl Executions for Sqlite {
         found.await?.ok_or_else(|| not_found(id))
     }
 
+    async fn results(&self, tenant: &Tenant, id: ExecutionId) -> Result<Vec<RichResult>, Error> {
+        let terms = (tenant.to_string(), id.to_string());
+        let found = self.read(move |c| first(c, RESULTS, terms, |row| optional_json(row, "results")));
+        let found: Option<Option<_>> = found.await?;
+        Ok(found.ok_or_else(|| not_found(id))?.unwrap_or_default())
+    }
+
+    async fn kept_request(&self, tenant: &Tenant, id: ExecutionId) -> Result<Option<Vec<u8>>, Error> {
+        let tenant = tenant.clone();
+        let found = self.read(move |c| requests::find(c, &tenant, id));
+        found.await?.ok_or_else(|| not_found(id))
+    }
+
     async fn interrupt_running(
         &self,
         owner: InstanceId,
         at: Timestamp,
     ) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
-        let terms = (owner.to_string(), at.as_microsecond());
-        self.write(move |c| all(c, INTERRUPT, terms, owned)).await
+        self.write(move |c| interrupt(c, INTERRUPT, owner, at)).await
     }
 
     async fn running_instances(&self) -> Result<Vec<InstanceId>, Error> {
@@ -212,12 +228,31 @@ pub(super) fn insert(c: &Connection, new: &NewExecution, status: Status) -> Resu
         ":requirements": new.requirements.as_ref().map(to_json).transpose()?,
         ":key_id": new.key.as_ref().map(|key| key.id.to_string()),
         ":key_name": new.key.as_ref().map(|key| &key.name),
+        ":kept_request": requests::in_row(new),
     });
     match inserted {
         Err(e) if is_taken(&e) => Err(Conflict::Exists.of("execution")),
         Err(e) => Err(e.into()),
-        Ok(_) => deliveries::insert(c, new),
+        Ok(_) => {
+            requests::insert(c, new)?;
+            deliveries::insert(c, new)
+        }
     }
+}
+
+/// Ends executions by a statement that returns `tenant, id, kept_bytes`, and counts what they keep.
+pub(super) fn interrupt(
+    c: &Connection,
+    sql: &str,
+    owner: InstanceId,
+    at: Timestamp,
+) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
+    let terms = (owner.to_string(), at.as_microsecond());
+    let ended = all(c, sql, terms, |row| Ok((owned(row)?, row.get("kept_bytes")?)))?;
+    ended
+        .into_iter()
+        .map(|(execution, kept_bytes)| storage::add(c, &execution.0, kept_bytes).map(|()| execution))
+        .collect()
 }
 
 pub(super) fn finish(
@@ -231,7 +266,7 @@ pub(super) fn finish(
     let (results, lines) = (to_json(&outcome.results)?, to_json(&outcome.logs.lines)?);
     let arrivals = to_json(&outcome.logs.arrivals)?;
     let kept_bytes = kept_bytes(outcome, &[&results, &lines, &arrivals]);
-    let ended = c.prepare_cached(FINISH)?.execute(named_params! {
+    let terms = named_params! {
         ":tenant": tenant.as_str(),
         ":id": id.to_string(),
         ":status": outcome.status.as_str(),
@@ -245,10 +280,10 @@ pub(super) fn finish(
         ":kept_bytes": kept_bytes,
         ":cpu_ms": outcome.usage.cpu_ms,
         ":before": before.as_str(),
-    })?;
-    if ended == 0 {
+    };
+    let Some(kept_bytes) = first(c, FINISH, terms, |row| Ok(row.get(0)?))? else {
         return Ok(false);
-    }
+    };
     storage::add(c, tenant, kept_bytes)?;
     let exception = outcome
         .error
@@ -349,6 +384,7 @@ pub(super) fn record(row: &Row<'_>) -> Result<Execution, Error> {
         requirements: optional_json(row, "requirements")?,
         key: key(row)?,
         callback_url: None,
+        kept_request: None,
     };
     let outcome = optional_time(row, "finished_at")?
         .map(|finished_at| outcome(row, status, finished_at))

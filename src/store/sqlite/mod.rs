@@ -20,6 +20,7 @@ mod pool;
 #[cfg(test)]
 mod query_plans;
 mod queue;
+mod requests;
 mod reserve;
 mod retention;
 mod row;

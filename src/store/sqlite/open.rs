@@ -16,7 +16,7 @@ use super::log::Log;
 use super::pool::limit_lock_wait;
 
 /// Every migration, oldest first: forward only, never changed once released.
-const MIGRATIONS: [(&str, &str); 15] = [
+const MIGRATIONS: [(&str, &str); 16] = [
     (
         "V1__first",
         include_str!("../../../migrations/sqlite/V1__first.sql"),
@@ -76,6 +76,10 @@ const MIGRATIONS: [(&str, &str); 15] = [
     (
         "V15__stats",
         include_str!("../../../migrations/sqlite/V15__stats.sql"),
+    ),
+    (
+        "V16__requests",
+        include_str!("../../../migrations/sqlite/V16__requests.sql"),
     ),
 ];
 

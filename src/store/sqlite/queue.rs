@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, named_params};
 
 use super::row::{all, execute, first, owned, text, time, to_json};
-use super::{Sqlite, executions};
+use super::{Sqlite, executions, requests};
 use crate::execution::{NewExecution, Outcome, Status};
 use crate::ids::{Digest, ExecutionId, InstanceId, Tenant};
 use crate::limits;
@@ -31,12 +31,15 @@ const START: &str = "
 const DELETE: &str = "delete from executions where tenant = ?1 and id = ?2 and status = 'queued'";
 pub(super) const OWNERS: &str = "select distinct instance from executions where status = 'queued'";
 /// The callers of these held the requests, and ended with their process.
-const INTERRUPT: &str = "
-    update executions set
+const INTERRUPT: &str = concat!(
+    "update executions set
         status = 'interrupted', finished_at = ?2, error_code = 'interrupted',
-        error_message = 'the server stopped before the execution started; run it again', skipped_total = 0
-    where status = 'queued' and instance = ?1
-        and not exists (select 1 from queued_requests where execution = executions.id)";
+        error_message = 'the server stopped before the execution started; run it again', skipped_total = 0, kept_bytes = ",
+    requests::bytes!(),
+    " where status = 'queued' and instance = ?1
+        and not exists (select 1 from queued_requests where execution = executions.id)
+    returning tenant, id, kept_bytes"
+);
 const CHANGE_OWNER: &str = "
     update executions set instance = ?2 where status = 'queued' and instance = ?1
     returning tenant, id, created_at";
@@ -112,7 +115,7 @@ impl Queue for Sqlite {
     async fn recover_queue(&self, recovery: QueueRecovery) -> Result<Vec<(Tenant, ExecutionId)>, Error> {
         let QueueRecovery { dead, new_owner, at } = recovery;
         self.write(move |c| {
-            execute(c, INTERRUPT, (dead.to_string(), at.as_microsecond()))?;
+            executions::interrupt(c, INTERRUPT, dead, at)?;
             let owners = (dead.to_string(), new_owner.to_string());
             let mut moved = all(c, CHANGE_OWNER, owners, |row| {
                 Ok((time(row, "created_at")?, owned(row)?))

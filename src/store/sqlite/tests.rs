@@ -134,10 +134,10 @@ async fn rejects_newer_database_unchanged() {
     drop(store);
     let refused = file.try_open().await.unwrap_err();
     assert!(
-        matches!(refused, Error::Newer { found: 99, known: 15 }),
+        matches!(refused, Error::Newer { found: 99, known: 16 }),
         "{refused:?}"
     );
-    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 15"));
+    assert!(refused.to_string().contains("version 99") && refused.to_string().contains("up to 16"));
 }
 
 /// F-17: a migration that breaks off at its last step leaves nothing, and can be tried again.

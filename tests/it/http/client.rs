@@ -1,6 +1,7 @@
 //! A server over a scripted sandbox, and a client that asks it.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
@@ -10,8 +11,8 @@ use http_body_util::BodyExt as _;
 use serde_json::Value;
 use skillbox::auth::{ApiKey, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
-use skillbox::engine::{Engine, NewKey, RetentionPolicy};
-use skillbox::execution::{JsonText, Logs};
+use skillbox::engine::{Engine, NewKey, ProofSettings, RetentionPolicy};
+use skillbox::execution::{CodeResults, JsonText, Logs};
 use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
@@ -19,7 +20,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use crate::world::{archive, engine_with_retention, instance_in};
+use crate::world::{archive, engine_with_retention, images, instance_in};
 
 /// A server with everything below it.
 pub(crate) struct TestServer {
@@ -271,6 +272,24 @@ impl Reply {
     }
 }
 
+/// How an engine over `folder` proves: with the images of this machine.
+pub(crate) fn proofs_in(folder: &Path) -> ProofSettings {
+    let images = images();
+    let variables = [
+        ("SKILLBOX_IMAGE_PYTHON", images.python),
+        ("SKILLBOX_IMAGE_NODE", images.node),
+        ("SKILLBOX_IMAGE_BASH", images.bash),
+    ];
+    ProofSettings {
+        program: env!("CARGO_BIN_EXE_skillbox").into(),
+        variables: variables
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), Some(value)))
+            .collect(),
+        report: folder.join("proof.json"),
+    }
+}
+
 /// The archive of the skill `probe`.
 pub(crate) fn probe(front_matter: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -279,7 +298,8 @@ pub(crate) fn probe(front_matter: &str) -> Vec<u8> {
     bytes
 }
 
-/// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code.
+/// Hands the input back as output and every input file as an artifact; an argument `exit=N` is the exit code, and `shows` a
+/// rich result.
 fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
     let mut files = Vec::new();
     for file in &job.program.files {
@@ -292,7 +312,13 @@ fn script(job: &Job, artifacts: &mut ArtifactTar) -> Result<Report, Error> {
         !job.program.argv.iter().any(|arg| arg == "panic"),
         "asked to panic"
     );
+    let shows = job.program.argv.iter().any(|arg| arg == "shows");
     Ok(Report {
+        shown: CodeResults::parse(if shows {
+            br#"{"result": {"text": "1"}}"#
+        } else {
+            b""
+        }),
         output: ProgramOutput::Json(JsonText::parse(job.program.input.as_str().as_bytes()).unwrap()),
         logs: Logs {
             stdout: b"out \xff\n".to_vec(),

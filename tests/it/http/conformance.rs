@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use skillbox::error::Code;
 
 use super::browser::{Browser, sign_in};
-use super::client::{Call, Reply, TestServer};
+use super::client::{Call, Reply, TestServer, proofs_in};
+use crate::world::zip_of;
 
 /// The part of JSON Schema that the document uses. A member that is not documented is a finding, too.
 pub(crate) struct Document(Value);
@@ -168,8 +169,20 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         .replace("secrets/{name}", "secrets/TOKEN")
         .replace("{name}", "probe")
         .replace("{version}", "latest")
-        .replace("{path}", "report.txt");
+        .replace(
+            "files/{path}",
+            if path.starts_with("/v1/skills") {
+                "files/SKILL.md"
+            } else {
+                "files/report.txt"
+            },
+        )
+        .replace("{n}/{form}", "0/text");
     match route {
+        "GET /v1/skills/{name}/diff" => Call::get(&format!("{path}?from=latest&to=latest")),
+        "POST /v1/skills/lint" => Call::post(&path)
+            .header(header::CONTENT_TYPE, "application/zip")
+            .body(super::client::probe("unknown: 1\n")),
         "POST /v1/skills" => Call::upload(super::client::probe("license: MIT\nunknown: 1\n")),
         "POST /v1/executions" => Call::post(&path).json(&json!({"skill": "probe", "args": ["exit=3"]})),
         "POST /v1/executions/prune" => Call::post(&path).json(&json!({"older_than": 3600})),
@@ -178,6 +191,7 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
         "PUT /v1/skills/{name}/{version}/requirements" => {
             Call::new(Method::PUT, &path).json(&json!({"requirements": []}))
         }
+        "POST /v1/prove" => Call::post(&path).json(&json!({"backend": "native", "only": ["P3"]})),
         "POST /v1/deps/prefetch" => Call::post(&path).json(&json!({"skill": "probe"})),
         "POST /v1/session" => Call::post(&path).json(&json!({"token": "wrong"})),
         "POST /v1/keys" => Call::post(&path).json(&json!({"name": "x", "scopes": ["run"]})),
@@ -190,10 +204,16 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
 async fn every_response_matches_document() {
     let server = TestServer::open().await;
     let document = Document(skillbox::http::document());
+    server.engine.proofs().enable(proofs_in(server.folder.path()));
     let published = server.ask(call("POST /v1/skills", Ids::default())).await;
     document.check("POST /v1/skills", &published);
+    // Its path is that of another route, too.
+    let declared = "---\nname: lint\ndescription: Has the name of a route\n---\n\nText.\n";
+    let mut named_lint = Vec::new();
+    std::io::Read::read_to_end(&mut zip_of(&[("SKILL.md", declared)]), &mut named_lint).unwrap();
+    assert_eq!(server.ask(Call::upload(named_lint)).await.status, 201);
     let ran = server
-        .run(json!({"skill": "probe", "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
+        .run(json!({"skill": "probe", "args": ["shows"], "files": {"report.txt": "aGVsbG8="}, "callback_url": "https://hooks.example/"}))
         .await;
     let execution = ran["execution_id"].as_str().unwrap().to_owned();
     let webhooks = server.ask(Call::get("/v1/webhooks/deliveries")).await.json();

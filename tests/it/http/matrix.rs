@@ -36,10 +36,15 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/executions/{id}/files", "----oxo"),
     ("GET /v1/executions/{id}/files/{*path}", "----oxo"),
     ("GET /v1/executions/{id}/logs", "----oxo"),
+    ("GET /v1/executions/{id}/request", "----oxo"),
+    ("POST /v1/executions/{id}/rerun", "----oxo"),
+    ("GET /v1/executions/{id}/results/{n}/{form}", "----oxo"),
     ("GET /v1/keys", "----xxo"),
     ("POST /v1/keys", "----xxo"),
     ("DELETE /v1/keys/{id}", "----xxo"),
     ("POST /v1/keys/{id}/rotate", "----xxo"),
+    ("GET /v1/prove", "----xxo"),
+    ("POST /v1/prove", "----xxo"),
     ("GET /v1/secrets", "----xxo"),
     ("DELETE /v1/secrets/{name}", "----xxo"),
     ("PUT /v1/secrets/{name}", "----xxo"),
@@ -52,10 +57,16 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /v1/server", "----oxo"),
     ("GET /v1/skills", "----ooo"),
     ("POST /v1/skills", "----xoo"),
+    ("GET /v1/skills/lint", "----ooo"),
+    ("POST /v1/skills/lint", "----xoo"),
     ("GET /v1/skills/{name}", "----ooo"),
+    ("GET /v1/skills/{name}/diff", "----ooo"),
     ("DELETE /v1/skills/{name}/{version}", "----xoo"),
     ("GET /v1/skills/{name}/{version}", "----ooo"),
     ("GET /v1/skills/{name}/{version}/archive", "----ooo"),
+    ("GET /v1/skills/{name}/{version}/files", "----ooo"),
+    ("GET /v1/skills/{name}/{version}/files/{*path}", "----ooo"),
+    ("GET /v1/skills/{name}/{version}/lint", "----ooo"),
     ("PUT /v1/skills/{name}/{version}/requirements", "----xoo"),
     ("GET /v1/stats", "----oxo"),
     ("GET /v1/tools", "----ooo"),
@@ -261,4 +272,6 @@ fn concrete(path: &str) -> String {
         .replace("{name}", "nobodys")
         .replace("{version}", "1.0.0")
         .replace("{*path}", "report.pdf")
+        .replace("{n}", "0")
+        .replace("{form}", "html")
 }

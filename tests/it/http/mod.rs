@@ -19,12 +19,17 @@ mod keys;
 mod logs;
 mod matrix;
 mod metrics;
+#[cfg(target_os = "linux")]
+mod prove;
 mod requests;
+mod rerun;
+mod results;
 mod secrets;
 mod serve;
 mod server;
 mod session;
 mod sign_in;
+mod skill_files;
 mod skills;
 mod stats;
 mod tenants;

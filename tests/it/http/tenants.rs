@@ -12,12 +12,15 @@ const NEVER: &str = "019a0000-0000-7000-8000-000000000000";
 const NEVER_BLOB: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 
 /// What names something of a tenant; `ID`, `HOOK`, `KEY`, `SESSION`, `SKILL` and `VERSION` stand for it.
-const OWNED: [&str; 19] = [
+const OWNED: [&str; 26] = [
     "GET /v1/executions/ID",
     "GET /v1/executions/ID/events",
     "GET /v1/executions/ID/logs",
     "GET /v1/executions/ID/logs?follow=true",
     "GET /v1/executions/ID/deliveries",
+    "GET /v1/executions/ID/request",
+    "GET /v1/executions/ID/results/0/html",
+    "POST /v1/executions/ID/rerun",
     "POST /v1/webhooks/deliveries/HOOK/redeliver",
     "GET /v1/executions/ID/files",
     "GET /v1/executions/ID/files/report.txt",
@@ -25,6 +28,10 @@ const OWNED: [&str; 19] = [
     "GET /v1/skills/SKILL",
     "GET /v1/skills/SKILL/VERSION",
     "GET /v1/skills/SKILL/VERSION/archive",
+    "GET /v1/skills/SKILL/VERSION/files",
+    "GET /v1/skills/SKILL/VERSION/files/SKILL.md",
+    "GET /v1/skills/SKILL/VERSION/lint",
+    "GET /v1/skills/SKILL/diff?from=latest&to=latest",
     "DELETE /v1/skills/SKILL/VERSION",
     "DELETE /v1/keys/KEY",
     "POST /v1/keys/KEY/rotate",
