@@ -44,10 +44,10 @@ if grep -v 'aborting upload due to dry run' publish | grep warning >&2; then
     echo "packaging: cargo publish warns" >&2
     exit 1
 fi
-for file in Cargo.lock LICENSE README.md migrations/sqlite/V1__first.sql src/main.rs; do
+for file in Cargo.lock LICENSE README.md migrations/sqlite/V1__first.sql src/main.rs web/vendor/preact.js web/dashboard/index.html; do
     grep -qxF "$file" files || { echo "packaging: the package lacks $file" >&2; exit 1; }
 done
-if grep -E '^(\.ci|\.github|packaging|target)/' files >&2; then
+if grep -E '^(\.ci|\.github|packaging|target|web/node_modules)/' files >&2; then
     echo "packaging: these files do not belong in the package" >&2
     exit 1
 fi

@@ -8,6 +8,7 @@ mod catalogue;
 mod documents;
 mod parameters;
 mod repository;
+mod vendored;
 mod words;
 
 use std::fs;

@@ -1,0 +1,1 @@
+export { Lexer, type Token, type Tokens, type TokensList } from "marked";
