@@ -1,0 +1,151 @@
+// Small parts of pages: head, card, empty state, error, skeleton, copy button, times.
+//
+//   <${PageHead} title="Skills" actions=${html`…`} facts=${['3 skills']} crumb=${html`…`} pill=${html`<${Status} … />`} />
+//   <${Card} title="Files" action=${html`<a …>All</a>`} flush>…</${Card}>        flush: no padding
+//   <${Empty} icon="skills" title="No skills yet" action=${html`…`}>What this is.</${Empty}>
+//   <${Problem} error=${error} retry=${reload} />
+//   <${Skeleton} height=${120} />  <${SkeletonRows} rows=${8} />
+//   <${CopyButton} text=${() => value} label="Copy digest" />   <${CodeBlock} code=${text} label="Copy command" />
+//   <${Ago} time=${execution.created_at} now=${now} />
+//   <${Facts} items=${[['Digest', html`…`], …]} />              null values are left out
+//   <${LiveMark} state=${streamState} />
+import { html, useEffect, useState } from '/ui/vendor/preact.js';
+import { ApiError } from '/ui/api.js';
+import { Icon } from '/ui/components/icons.js';
+import { toast } from '/ui/components/toast.js';
+import { ago, fullTime } from '/ui/format.js';
+
+/** @typedef {import('../types.d.ts').Content} Content */
+
+/**
+ * @param {{title: Content, crumb?: Content, pill?: Content, facts?: Content[], actions?: Content, equal?: boolean}} props
+ */
+export function PageHead({ title, crumb, pill, facts, actions, equal = false }) {
+  return html`<header class="page-head">
+    <div>
+      ${crumb && html`<nav class="crumb" aria-label="Breadcrumb">${crumb}</nav>`}
+      <div class="page-title"><h1>${title}</h1>${pill}</div>
+      ${facts && html`<p class="facts">${facts.filter(Boolean).map((fact) => html`<span>${fact}</span>`)}</p>`}
+    </div>
+    ${actions && html`<div class=${`page-actions ${equal ? 'equal' : ''}`}>${actions}</div>`}
+  </header>`;
+}
+
+/**
+ * @param {{title?: Content, action?: Content, flush?: boolean, children?: Content, class?: string}} props
+ */
+export function Card({ title, action, flush = false, children, class: className = '' }) {
+  return html`<section class=${`card ${className}`}>
+    ${title && html`<div class="card-head">${typeof title === 'string' ? html`<h2>${title}</h2>` : title}${action}</div>`}
+    ${flush ? children : html`<div class="card-body">${children}</div>`}
+  </section>`;
+}
+
+/** @param {{icon: string, title: string, children?: Content, action?: Content}} props */
+export function Empty({ icon, title, children, action }) {
+  return html`<div class="empty">
+    <${Icon} name=${icon} size=${32} />
+    <p class="title">${title}</p>
+    ${children && html`<p>${children}</p>`}
+    ${action}
+  </div>`;
+}
+
+/** @type {Record<string, string>} */
+const REMEDIES = {
+  forbidden: 'The key lacks the scope for this.',
+  not_found: 'It was deleted, or belongs to another tenant.',
+  rate_limited: 'Too many requests. Wait a moment, then try again.',
+  busy: 'The server is busy. Try again in a moment.',
+  internal: 'The server’s log has the cause under the request id.',
+};
+
+/** @param {{error: Error, retry?: () => void, title?: string}} props */
+export function Problem({ error, retry, title = 'This did not work' }) {
+  const known = error instanceof ApiError ? error : null;
+  return html`<div class="notice bad" role="alert">
+    <${Icon} name="failed" class="bad" />
+    <div>
+      <p class="title">${title}</p>
+      <p>${error.message}</p>
+      ${known && REMEDIES[known.code] && html`<p class="muted">${REMEDIES[known.code]}</p>`}
+      ${known?.requestId && html`<p class="small muted">Request <span class="mono">${known.requestId}</span></p>`}
+      ${retry && html`<p><button class="link" onClick=${retry}>Try again</button></p>`}
+    </div>
+  </div>`;
+}
+
+/** @param {{height?: number, width?: string}} props */
+export function Skeleton({ height = 20, width = '100%' }) {
+  return html`<div class="skeleton" aria-hidden="true" style=${{ height: `${height}px`, width }}></div>`;
+}
+
+/** @param {{rows?: number, height?: number}} props */
+export function SkeletonRows({ rows = 6, height = 38 }) {
+  return html`<div role="status">
+    <span class="sr-only">Loading</span>
+    ${Array.from({ length: rows }, (_, index) => {
+      const style = { height: `${height}px`, padding: `${(height - 16) / 2}px 16px` };
+      return html`<div class="skeleton-row" style=${style}><${Skeleton} height=${16} width=${`${88 - ((index * 17) % 45)}%`} /></div>`;
+    })}
+  </div>`;
+}
+
+/** @param {string} text */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast('Copied');
+  } catch {
+    toast('The browser did not allow copying. Select the text instead.');
+  }
+}
+
+/** @param {{text: string | (() => string), label?: string, class?: string, children?: Content}} props */
+export function CopyButton({ text, label = 'Copy', class: className = 'btn quiet icon small', children }) {
+  const [copied, setCopied] = useState(false);
+  useEffect(() => {
+    if (!copied) return undefined;
+    const timer = setTimeout(() => setCopied(false), 2000);
+    return () => clearTimeout(timer);
+  }, [copied]);
+  const copy = () => copyText(typeof text === 'function' ? text() : text).then(() => setCopied(true));
+  return html`<button type="button" class=${className} onClick=${copy} aria-label=${children ? undefined : label} title=${label}>
+    <${Icon} name=${copied ? 'check' : 'copy'} />${children}
+  </button>`;
+}
+
+/** @param {{code: string, label?: string}} props */
+export function CodeBlock({ code, label = 'Copy' }) {
+  return html`<div class="code-block">
+    <pre tabindex="0"><code>${code}</code></pre>
+    <${CopyButton} text=${code} label=${label} />
+  </div>`;
+}
+
+/** @param {{time: string | number | null | undefined, now?: number}} props */
+export function Ago({ time, now = Date.now() }) {
+  if (time === null || time === undefined) return html`<span>–</span>`;
+  return html`<time datetime=${new Date(time).toISOString()} title=${fullTime(time)}>${ago(time, now)}</time>`;
+}
+
+/** @param {{items: Array<[string, Content] | null | false>}} props */
+export function Facts({ items }) {
+  return html`<dl class="kv">
+    ${items.map((item) => item && item[1] !== null && item[1] !== undefined && html`<dt>${item[0]}</dt><dd>${item[1]}</dd>`)}
+  </dl>`;
+}
+
+/** @param {{state: import('../events.js').StreamState}} props */
+export function LiveMark({ state }) {
+  if (state === 'live') return html`<span class="live" role="status"><span class="dot"></span>Live</span>`;
+  if (state === 'ended') return null;
+  return html`<span class="live" role="status"><span class="dot off"></span>${state === 'paused' ? 'Paused' : 'Reconnecting…'}</span>`;
+}
+
+/** What a page shows to a key without the scope. @param {{scope: string}} props */
+export function MissingScope({ scope }) {
+  return html`<${Empty} icon="lock" title="This key may not see this page">
+    It needs the scope <code>${scope}</code>. Sign in with a key that has it.
+  </${Empty}>`;
+}
