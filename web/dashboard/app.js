@@ -16,10 +16,10 @@ const STYLES = {
   'sign-in': [],
   overview: ['data'],
   executions: ['data'],
-  execution: ['data', 'execution', 'logs'],
+  execution: ['data', 'execution', 'logs', 'markdown'],
   skills: ['data', 'skills'],
-  skill: ['data', 'execution', 'logs', 'skills', 'editor'],
-  playground: ['data', 'execution', 'logs', 'editor'],
+  skill: ['data', 'execution', 'logs', 'markdown', 'skills', 'editor'],
+  playground: ['data', 'execution', 'logs', 'markdown', 'editor'],
   security: ['data', 'security'],
   connect: ['data', 'connect'],
 };

@@ -1,0 +1,274 @@
+// The lines of a log in view. Only these are in the page, at most 120, whatever the log's length.
+//
+// The scroll position is a share of the whole: the point at that share of the window shows the point at that share of the log.
+// So lines may be of any height (wrapped), and the scrolled element may be lower than all lines together: browsers cap heights.
+import { SHOWN_CHARACTERS, spansOfLines } from '/ui/log-text.js';
+
+const LINE_PX = 20;
+const TALLEST_PX = 8_000_000;
+const PAD_PX = 8;
+const BEYOND = 4;
+const LINES_MAX = 116;
+/** Wrapped logs of so many lines are drawn whole. */
+const WHOLE_LINES = 100;
+const SHORT_PX = 340;
+const LONG_LINES = 200;
+const LONG_SHARE = 0.62;
+const HIT_CONTEXT = 200;
+
+/** @typedef {import('../log-text.js').LogText} LogText */
+/** @typedef {import('../log-text.js').Hit} Hit */
+/** @typedef {import('../log-text.js').Span} Span */
+/** @typedef {{wrap: boolean, search: string, hit: Hit | null, marked: number | null, linkTo: (line: number) => string}} Options */
+
+/**
+ * @param {string} tag
+ * @param {string} className
+ * @param {string} [text]
+ */
+function element(tag, className, text) {
+  const made = document.createElement(tag);
+  if (className) made.className = className;
+  if (text !== undefined) made.textContent = text;
+  return made;
+}
+
+/**
+ * Where `wanted` occurs in a text.
+ * @param {string} text
+ * @param {string} wanted lower case
+ */
+function occurrences(text, wanted) {
+  /** @type {number[]} */
+  const found = [];
+  if (!wanted) return found;
+  const lower = text.toLowerCase();
+  for (
+    let at = lower.indexOf(wanted);
+    at !== -1 && found.length < SHOWN_CHARACTERS;
+    at = lower.indexOf(wanted, at + wanted.length)
+  ) {
+    found.push(at);
+  }
+  return found;
+}
+
+/**
+ * Spans between two characters of the line.
+ * @param {Span[]} spans
+ * @param {number} from
+ * @param {number} to
+ */
+function cut(spans, from, to) {
+  /** @type {Span[]} */
+  const kept = [];
+  let at = 0;
+  for (const span of spans) {
+    const text = span.text.slice(Math.max(0, from - at), Math.max(0, to - at));
+    if (text) kept.push({ text, class: span.class });
+    at += span.text.length;
+    if (at >= to) break;
+  }
+  return kept;
+}
+
+/**
+ * Puts spans into a line, with its hits marked.
+ * @param {HTMLElement} line
+ * @param {Span[]} spans
+ * @param {number[]} hits positions in the text of the spans
+ * @param {{length: number, current: number}} mark length of a hit and position of the current one
+ */
+function fill(line, spans, hits, mark) {
+  let at = 0;
+  let next = 0;
+  for (const span of spans) {
+    let from = 0;
+    while (from < span.text.length) {
+      while (next < hits.length && hits[next] + mark.length <= at + from) next += 1;
+      const start = next < hits.length ? Math.max(0, hits[next] - at) : span.text.length;
+      const inHit = start <= from;
+      const end = inHit ? Math.min(span.text.length, hits[next] + mark.length - at) : Math.min(span.text.length, start);
+      const text = span.text.slice(from, end);
+      if (inHit)
+        line.append(element('mark', `${span.class} ${hits[next] === mark.current ? 'current' : ''}`.trim(), text));
+      else line.append(span.class ? element('span', span.class, text) : text);
+      from = end;
+    }
+    at += span.text.length;
+  }
+}
+
+export class LogScroller {
+  /**
+   * @param {HTMLElement} root the element that scrolls
+   * @param {(following: boolean) => void} onFollow called when the person scrolls away from the end or back to it
+   */
+  constructor(root, onFollow) {
+    this.root = root;
+    this.onFollow = onFollow;
+    /** @type {LogText | null} */
+    this.log = null;
+    /** @type {Options} */
+    this.options = { wrap: false, search: '', hit: null, marked: null, linkTo: () => '' };
+    this.following = false;
+    this.lastTop = 0;
+    this.width = 0;
+    this.sizer = element('div', 'log-sizer');
+    this.block = element('div', 'log-block');
+    this.sizer.append(this.block);
+    root.append(this.sizer);
+    this.scrolled = () => this.onScroll();
+    root.addEventListener('scroll', this.scrolled, { passive: true });
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(root);
+  }
+
+  destroy() {
+    this.root.removeEventListener('scroll', this.scrolled);
+    this.observer.disconnect();
+    this.sizer.remove();
+  }
+
+  /**
+   * @param {LogText} log
+   * @param {Options} options
+   */
+  show(log, options) {
+    if (log !== this.log || options.wrap !== this.options.wrap) this.width = 0;
+    this.log = log;
+    this.options = options;
+    this.resize();
+    if (this.following) this.root.scrollTop = this.root.scrollHeight;
+    this.draw();
+  }
+
+  /** @param {boolean} following */
+  follow(following) {
+    this.following = following;
+    if (following) {
+      this.root.scrollTop = this.root.scrollHeight;
+      this.draw();
+    }
+  }
+
+  isWhole() {
+    return this.options.wrap && this.log !== null && this.log.count <= WHOLE_LINES;
+  }
+
+  resize() {
+    const count = this.log?.count ?? 0;
+    const whole = this.isWhole();
+    const height = Math.min(count * LINE_PX, TALLEST_PX) + 2 * PAD_PX;
+    this.sizer.style.height = whole ? 'auto' : `${height}px`;
+    this.root.style.maxHeight =
+      count > LONG_LINES ? `${Math.round(window.innerHeight * LONG_SHARE)}px` : `${SHORT_PX}px`;
+    this.root.classList.toggle('wrap', this.options.wrap);
+    this.block.classList.toggle('whole', whole);
+  }
+
+  onScroll() {
+    const { scrollTop, scrollHeight, clientHeight } = this.root;
+    const atEnd = scrollTop + clientHeight >= scrollHeight - 2;
+    if (this.following && !atEnd && scrollTop < this.lastTop) this.setFollowing(false);
+    else if (!this.following && atEnd && scrollTop > this.lastTop) this.setFollowing(true);
+    this.lastTop = scrollTop;
+    this.draw();
+  }
+
+  /** @param {boolean} following */
+  setFollowing(following) {
+    this.following = following;
+    this.onFollow(following);
+  }
+
+  /** Scrolls a line into the middle. @param {number} line */
+  jump(line) {
+    const count = this.log?.count ?? 0;
+    if (!count) return;
+    const top = ((line + 0.5) / count) * (this.root.scrollHeight - this.root.clientHeight);
+    this.following = false;
+    this.root.scrollTop = top;
+    this.lastTop = this.root.scrollTop;
+    this.draw();
+    const row = this.block.querySelector('.log-line.marked mark.current');
+    row?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }
+
+  draw() {
+    const log = this.log;
+    if (!log) return;
+    const { scrollTop, scrollHeight, clientHeight } = this.root;
+    const room = scrollHeight - clientHeight;
+    const share = room > 0 ? Math.min(1, scrollTop / room) : 0;
+    const anchor = share * log.count;
+    const inView = clientHeight / LINE_PX;
+    let from = Math.max(0, Math.floor(anchor - share * inView) - BEYOND);
+    let to = Math.min(log.count, Math.ceil(anchor + (1 - share) * inView) + BEYOND);
+    if (this.isWhole()) [from, to] = [0, log.count];
+    if (to - from > LINES_MAX) to = from + LINES_MAX;
+    this.fillBlock(log, from, to);
+    if (this.isWhole()) this.block.style.transform = '';
+    else this.place(anchor, from, scrollTop + share * clientHeight, room <= 0);
+  }
+
+  /**
+   * @param {number} anchor line, with its fraction, that belongs at `y`
+   * @param {number} from first line that is drawn
+   * @param {number} y
+   * @param {boolean} fits
+   */
+  place(anchor, from, y, fits) {
+    let above = (anchor - from) * LINE_PX;
+    if (this.options.wrap) {
+      const index = Math.min(this.block.children.length - 1, Math.floor(anchor) - from);
+      const row = this.block.children[index];
+      if (row instanceof HTMLElement) above = row.offsetTop + (anchor - from - index) * row.offsetHeight;
+    }
+    const top = fits ? PAD_PX : Math.max(from === 0 ? PAD_PX : 0, y - above);
+    this.block.style.transform = `translateY(${top}px)`;
+    const width = this.block.scrollWidth;
+    if (!this.options.wrap && width > this.width) this.width = width;
+    this.sizer.style.minWidth = this.options.wrap ? '' : `${this.width}px`;
+  }
+
+  /**
+   * @param {LogText} log
+   * @param {number} from
+   * @param {number} to
+   */
+  fillBlock(log, from, to) {
+    const rows = spansOfLines(log.lines, from, to).map((spans, offset) => this.row(spans, from + offset));
+    const digits = String(log.count).length;
+    this.block.style.setProperty('--digits', `${Math.max(3, digits)}ch`);
+    this.block.replaceChildren(...rows);
+  }
+
+  /**
+   * @param {Span[]} spans
+   * @param {number} index
+   */
+  row(spans, index) {
+    const { search, hit, marked, linkTo } = this.options;
+    const isHit = hit?.line === index;
+    const line = element('div', `log-line${marked === index || isHit ? ' marked' : ''}`);
+    const number = document.createElement('a');
+    number.className = 'log-number';
+    number.href = linkTo(index + 1);
+    number.textContent = String(index + 1);
+    number.tabIndex = -1;
+    const words = element('span', 'log-text');
+    const length = spans.reduce((sum, span) => sum + span.text.length, 0);
+    const start = isHit && hit.column > SHOWN_CHARACTERS - HIT_CONTEXT ? hit.column - HIT_CONTEXT : 0;
+    const end = Math.min(length, start + SHOWN_CHARACTERS);
+    if (start > 0) words.append(element('span', 'log-more', `${start.toLocaleString('en-US')} characters before … `));
+    const shown = length > SHOWN_CHARACTERS ? cut(spans, start, end) : spans;
+    const text = search ? shown.map((span) => span.text).join('') : '';
+    const current = isHit ? hit.column - start : -1;
+    fill(words, shown, occurrences(text, search), { length: search.length, current });
+    if (end < length)
+      words.append(element('span', 'log-more', ` … ${(length - end).toLocaleString('en-US')} more characters`));
+    line.append(number, words);
+    return line;
+  }
+}
