@@ -1,0 +1,237 @@
+// Running a skill by its form, or by JSON that is sent byte for byte, with the result beside it.
+import { html, useRef, useState } from '/ui/vendor/preact.js';
+import { ApiError } from '/ui/api.js';
+import { Attachments, ChooseFiles, withFiles } from '/ui/components/attachments.js';
+import { Card, Empty, Problem } from '/ui/components/basics.js';
+import { RunView, useRun } from '/ui/components/execution-view.js';
+import { Icon } from '/ui/components/icons.js';
+import { visible } from '/ui/format.js';
+import { fault as jsonFault, isNumber } from '/ui/json-text.js';
+import { useKeys } from '/ui/keys.js';
+import { faultsOf, formOf, initialValues, inputText, placedFaults, valuesOf } from '/ui/pages/skill/fields.js';
+import { GrowingText, InputForm } from '/ui/pages/skill/form.js';
+import { packagesOf, requestText } from '/ui/request-text.js';
+
+/** @typedef {import('../skills/types.d.ts').Skill} Skill */
+/** @typedef {import('../../request-text.js').Attachment} Attachment */
+/** @typedef {{byField: Record<string, string>, others: string[]}} Faults */
+/** @typedef {{args: string, stdin: string, files: Attachment[], packages: string, timeout: string}} Extras */
+
+/** @type {Extras} */
+const NO_EXTRAS = { args: '', stdin: '', files: [], packages: '', timeout: '' };
+/** @type {Faults} */
+const NO_FAULTS = { byField: {}, others: [] };
+
+const runKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵';
+
+/** @param {{busy: boolean, onRun: () => void}} props */
+export function RunButton({ busy, onRun }) {
+  return html`<button type="button" class="btn primary" aria-disabled=${busy ? 'true' : undefined} onClick=${onRun}>
+    <${Icon} name="play" />Run <kbd>${runKey}</kbd>
+  </button>`;
+}
+
+/** @param {{id: string, label: string, hint?: string, value: string, onInput: (value: string) => void, mono?: boolean, placeholder?: string}} props */
+export function TextField({ id, label, hint, value, onInput, mono = true, placeholder = '' }) {
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
+    <${GrowingText} id=${id} value=${value} onInput=${onInput} placeholder=${placeholder} class=${`textarea ${mono ? 'mono' : ''}`}
+      aria-describedby=${hint ? `${id}-hint` : undefined} />
+  </div>`;
+}
+
+/** @param {{skill: Skill, extras: Extras, onChange: (change: Partial<Extras>) => void}} props */
+function MoreFields({ skill, extras, onChange }) {
+  const { files, packages, timeout } = extras;
+  const limit = skill.timeout === null ? '' : ` The skill allows ${skill.timeout} s.`;
+  return html`<${Attachments} files=${files} onChange=${(/** @type {Attachment[]} */ next) => onChange({ files: next })} />
+    <details class="more-fields">
+      <summary>Packages and time limit</summary>
+      <div class="stack">
+        <${TextField} id="run-packages" label="Packages" hint="Added to those of the skill, separated by spaces." placeholder="pandas>=2"
+          value=${packages} onInput=${(/** @type {string} */ value) => onChange({ packages: value })} />
+        <div class="field">
+          <label for="run-timeout">Time limit in seconds</label>
+          <p class="hint" id="run-timeout-hint">Can only shorten the limit.${limit}</p>
+          <input class="input num" id="run-timeout" type="text" inputmode="decimal" autocomplete="off" aria-describedby="run-timeout-hint"
+            value=${timeout} onInput=${(/** @type {any} */ event) => onChange({ timeout: event.currentTarget.value })} />
+        </div>
+      </div>
+    </details>`;
+}
+
+/** @param {{skill: Skill, script: string, onScript: (script: string) => void}} props */
+function ScriptChoice({ skill, script, onScript }) {
+  const hasProgram = skill.dialect !== 'toolbox';
+  if (skill.actions.length === 0) return null;
+  if (hasProgram && skill.actions.every((action) => action.path === skill.entrypoint)) return null;
+  const action = skill.actions.find((one) => one.path === script);
+  const choose = (/** @type {any} */ event) => onScript(event.currentTarget.value);
+  return html`<div class="field">
+    <label for="run-script">Run</label>
+    <select class="select" id="run-script" value=${script} onChange=${choose}>
+      ${hasProgram && html`<option value="">the skill’s program</option>`}
+      ${skill.actions.map((one) => html`<option key=${one.path} value=${one.path}>${visible(one.path)}</option>`)}
+    </select>
+    ${action?.summary && html`<p class="hint">${visible(action.summary)}</p>`}
+    ${action?.usage && html`<p class="hint mono">${visible(action.usage)}</p>`}
+    ${action && action.dependencies.length > 0 && html`<p class="hint">Needs ${visible(action.dependencies.join(', '))}</p>`}
+  </div>`;
+}
+
+/** @param {{value: string, onInput: (value: string) => void, fault: string | null, note: string | null}} props */
+function JsonInput({ value, onInput, fault, note }) {
+  return html`<div class="field">
+    <label for="run-json" class="sr-only">Input as JSON</label>
+    ${note && html`<p class="hint">${note}</p>`}
+    <${GrowingText} id="run-json" class="textarea mono" rows=${8} value=${value} onInput=${onInput} aria-invalid=${fault ? 'true' : undefined}
+      aria-describedby=${fault ? 'run-json-fault' : undefined} />
+    ${fault && html`<p class="fault" id="run-json-fault">${fault}</p>`}
+  </div>`;
+}
+
+/** State of the input: a form, or a text. @param {Skill} skill */
+function useInput(skill) {
+  const [form] = useState(() => formOf(skill.input_schema));
+  const [values, setValues] = useState(() => (form ? initialValues(form) : {}));
+  const [text, setText] = useState('{}');
+  const [isText, setIsText] = useState(form === null);
+  const [why, setWhy] = useState(/** @type {string | null} */ (null));
+  const toggle = () => {
+    if (!form) return;
+    if (!isText) {
+      setText(inputText(form, values, '  '));
+      setIsText(true);
+      return setWhy(null);
+    }
+    const found = valuesOf(form, text);
+    if ('why' in found) return setWhy(found.why);
+    setValues(found.values);
+    setIsText(false);
+    setWhy(null);
+  };
+  return { form, values, setValues, text, setText, isText, toggle, why };
+}
+
+/** @typedef {ReturnType<typeof useInput>} Input */
+
+/** @param {Input} input @param {string} script @returns {Faults} */
+function localFaults({ form, values, text, isText }, script) {
+  if (script) return NO_FAULTS;
+  if (isText) {
+    const wrong = jsonFault(text);
+    return wrong ? { byField: { '': wrong }, others: [] } : NO_FAULTS;
+  }
+  return form ? { byField: faultsOf(form, values), others: [] } : NO_FAULTS;
+}
+
+/** @param {Input} input @param {unknown} problem @returns {Faults} */
+function serverFaults({ form, isText }, problem) {
+  if (!(problem instanceof ApiError) || problem.faults.length === 0) return NO_FAULTS;
+  if (form && !isText) return placedFaults(form, problem.faults);
+  return {
+    byField: {},
+    others: problem.faults.map(({ pointer, message }) => (pointer ? `${pointer}: ${message}` : message)),
+  };
+}
+
+/** @param {{input: Input, faults: Faults, attempt: unknown[]}} props */
+function InputPart({ input, faults, attempt }) {
+  const { form, values, setValues, text, setText, isText, why } = input;
+  if (form && !isText)
+    return html`<${InputForm} form=${form} values=${values} onChange=${setValues} faults=${faults.byField} attempt=${attempt} />`;
+  const note = form ? null : 'This skill declares no fields; the program gets this JSON as it is written.';
+  return html`<${JsonInput} value=${text} onInput=${setText} fault=${faults.byField[''] ?? why} note=${note} />`;
+}
+
+/** @param {{skill: Skill, script: string, extras: Extras, onChange: (change: Partial<Extras>) => void}} props */
+function ScriptPart({ skill, script, extras, onChange }) {
+  return html`<${TextField} id="run-args" label="Arguments" hint=${`One for each line, for ${script || skill.name}.`} value=${extras.args}
+      onInput=${(/** @type {string} */ args) => onChange({ args })} />
+    <${TextField} id="run-stdin" label="Standard input" value=${extras.stdin} onInput=${(/** @type {string} */ stdin) => onChange({ stdin })} />`;
+}
+
+/** @param {{others: string[]}} props */
+function Others({ others }) {
+  return html`<div class="notice bad" role="alert"><${Icon} name="failed" class="bad" /><div>${others.map((one) => html`<p>${visible(one)}</p>`)}</div></div>`;
+}
+
+/** @param {{skill: Skill}} props */
+export function RunTab({ skill }) {
+  const input = useInput(skill);
+  const [script, setScript] = useState(skill.dialect === 'toolbox' ? (skill.actions[0]?.path ?? '') : '');
+  const [extras, setExtras] = useState(NO_EXTRAS);
+  const change = (/** @type {Partial<Extras>} */ some) => setExtras((before) => ({ ...before, ...some }));
+  const [local, setLocal] = useState(NO_FAULTS);
+  const [failure, setFailure] = useState(/** @type {Error | null} */ (null));
+  const { run, cancel, view, busy, problem } = useRun();
+  const usesScript = script !== '' && skill.dialect !== 'function';
+
+  const start = async () => {
+    if (busy) return;
+    const found = localFaults(input, usesScript ? script : '');
+    if (extras.timeout && !isNumber(extras.timeout)) found.others = ['The time limit is a number of seconds.'];
+    setLocal({ ...found });
+    setFailure(null);
+    if (Object.keys(found.byField).length + found.others.length > 0) return;
+    try {
+      run(await requestText(partsOf(skill, input, script, extras)));
+    } catch (error) {
+      setFailure(/** @type {Error} */ (error));
+    }
+  };
+  const latest = useRef(start);
+  latest.current = start;
+  useKeys({ 'mod+Enter': () => latest.current() }, []);
+
+  const remote = serverFaults(input, problem);
+  const faults = { byField: { ...remote.byField, ...local.byField }, others: [...local.others, ...remote.others] };
+  const isPlaced = remote.others.length + Object.keys(remote.byField).length > 0;
+  const error = failure ?? (problem && !isPlaced ? problem : null);
+  const files = (/** @type {File[]} */ added) => change({ files: withFiles(extras.files, added) });
+  const head = html`<span class="run-actions">
+    <${ChooseFiles} onFiles=${files} class="btn quiet small" />
+    ${input.form && !usesScript && html`<button type="button" class="btn quiet small" aria-pressed=${input.isText ? 'true' : 'false'} onClick=${input.toggle}>JSON</button>`}
+  </span>`;
+  return html`<div class="columns half">
+    <${Card} title="Input" action=${head}>
+      <div class="stack">
+        <${ScriptChoice} skill=${skill} script=${script} onScript=${setScript} />
+        ${usesScript ? html`<${ScriptPart} skill=${skill} script=${script} extras=${extras} onChange=${change} />` : html`<${InputPart} input=${input} faults=${faults} attempt=${[local, problem]} />`}
+        <${MoreFields} skill=${skill} extras=${extras} onChange=${change} />
+        ${skill.secrets.length > 0 && html`<p class="small muted">Gets the ${skill.secrets.length === 1 ? 'secret' : 'secrets'} <span class="mono">${skill.secrets.join(', ')}</span>.</p>`}
+        ${faults.others.length > 0 && html`<${Others} others=${faults.others} />`}
+        ${error && html`<${Problem} error=${error} title="Nothing was run" />`}
+        <div class="run-actions">
+          <${RunButton} busy=${busy} onRun=${start} />
+          ${busy && html`<button type="button" class="btn" onClick=${cancel}><${Icon} name="cancelled" />Cancel</button>`}
+        </div>
+      </div>
+    </${Card}>
+    <div class="stack">
+      ${
+        view && !problem
+          ? html`<${RunView} view=${view} />`
+          : html`<${Card}><${Empty} icon="play" title="The result appears here">Fill in the form and press Run. Every run gets a sandbox of its own.</${Empty}></${Card}>`
+      }
+    </div>
+  </div>`;
+}
+
+/**
+ * @param {Skill} skill
+ * @param {Input} input
+ * @param {string} script
+ * @param {Extras} extras
+ * @returns {import('../../request-text.js').RequestParts}
+ */
+function partsOf(skill, input, script, extras) {
+  const { args, stdin, files, packages, timeout } = extras;
+  const parts = { skill: skill.name, version: skill.version, files, requirements: packagesOf(packages), timeout };
+  if (script !== '' && skill.dialect !== 'function') {
+    return { ...parts, script, args: args === '' ? [] : args.replace(/\n$/, '').split('\n'), stdin };
+  }
+  const { form, values, text, isText } = input;
+  return { ...parts, script, input: form && !isText ? inputText(form, values) : text };
+}
