@@ -62,7 +62,7 @@ function look(cm) {
       height: '100%',
       fontSize: 'var(--editor-size, 12.5px)',
     },
-    '&.cm-focused': { outline: '2px solid var(--accent)', outlineOffset: '-2px' },
+    '&.cm-focused': { outline: '0' },
     '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '20px', fontVariantLigatures: 'none', overflow: 'auto' },
     '.cm-content': { caretColor: 'var(--text)', padding: '10px 0' },
     '.cm-line': { padding: '0 12px 0 8px' },
@@ -103,6 +103,7 @@ function create(cm, host, props) {
     languages.of([mode(cm, language), indent(cm, language)]),
     cm.EditorView.contentAttributes.of({
       'aria-label': describedBy ? `${label}. ${describedBy}` : label,
+      tabindex: '0',
       spellcheck: 'false',
       autocapitalize: 'off',
       autocorrect: 'off',

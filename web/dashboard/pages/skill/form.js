@@ -1,5 +1,6 @@
 // The controls of a form from an input schema: label, description, control, and the fault at its field.
 import { html, useEffect, useRef } from '/ui/vendor/preact.js';
+import { GrowingText } from '/ui/components/run-fields.js';
 import { visible } from '/ui/format.js';
 
 /** @typedef {import('./fields.js').Field} Field */
@@ -7,29 +8,11 @@ import { visible } from '/ui/format.js';
 /** @typedef {import('./fields.js').Values} Values */
 /** @typedef {import('../../types.d.ts').Content} Content */
 
-const HEIGHT_MAX = 360;
-
 /** Text with `code` between backticks. @param {{text: string}} props */
 export function Words({ text }) {
   return visible(text)
     .split('`')
     .map((part, index, all) => (index % 2 === 1 && index < all.length - 1 ? html`<code>${part}</code>` : part));
-}
-
-/**
- * A text field that grows with what is typed.
- * @param {{value: string, onInput: (value: string) => void, rows?: number, [attribute: string]: unknown}} props
- */
-export function GrowingText({ value, onInput, rows = 1, ...attributes }) {
-  const ref = useRef(/** @type {HTMLTextAreaElement | null} */ (null));
-  useEffect(() => {
-    const element = ref.current;
-    if (!element) return;
-    element.style.height = 'auto';
-    element.style.height = `${Math.min(HEIGHT_MAX, element.scrollHeight + 2)}px`;
-  }, [value]);
-  const input = (/** @type {any} */ event) => onInput(event.currentTarget.value);
-  return html`<textarea ref=${ref} class="textarea" rows=${rows} spellcheck=${false} value=${value} onInput=${input} ...${attributes}></textarea>`;
 }
 
 /** @param {string} option JSON text of a choice */

@@ -5,11 +5,12 @@ import { Attachments, ChooseFiles, withFiles } from '/ui/components/attachments.
 import { Card, Empty, Problem } from '/ui/components/basics.js';
 import { RunView, useRun } from '/ui/components/execution-view.js';
 import { Icon } from '/ui/components/icons.js';
+import { GrowingText, RunButton, showResult, TextField } from '/ui/components/run-fields.js';
 import { visible } from '/ui/format.js';
 import { fault as jsonFault, isNumber } from '/ui/json-text.js';
 import { useKeys } from '/ui/keys.js';
 import { faultsOf, formOf, initialValues, inputText, placedFaults, valuesOf } from '/ui/pages/skill/fields.js';
-import { GrowingText, InputForm } from '/ui/pages/skill/form.js';
+import { InputForm } from '/ui/pages/skill/form.js';
 import { packagesOf, requestText } from '/ui/request-text.js';
 
 /** @typedef {import('../skills/types.d.ts').Skill} Skill */
@@ -21,25 +22,6 @@ import { packagesOf, requestText } from '/ui/request-text.js';
 const NO_EXTRAS = { args: '', stdin: '', files: [], packages: '', timeout: '' };
 /** @type {Faults} */
 const NO_FAULTS = { byField: {}, others: [] };
-
-const runKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘ ↵' : 'Ctrl ↵';
-
-/** @param {{busy: boolean, onRun: () => void}} props */
-export function RunButton({ busy, onRun }) {
-  return html`<button type="button" class="btn primary" aria-disabled=${busy ? 'true' : undefined} onClick=${onRun}>
-    <${Icon} name="play" />Run <kbd>${runKey}</kbd>
-  </button>`;
-}
-
-/** @param {{id: string, label: string, hint?: string, value: string, onInput: (value: string) => void, mono?: boolean, placeholder?: string}} props */
-export function TextField({ id, label, hint, value, onInput, mono = true, placeholder = '' }) {
-  return html`<div class="field">
-    <label for=${id}>${label}</label>
-    ${hint && html`<p class="hint" id=${`${id}-hint`}>${hint}</p>`}
-    <${GrowingText} id=${id} value=${value} onInput=${onInput} placeholder=${placeholder} class=${`textarea ${mono ? 'mono' : ''}`}
-      aria-describedby=${hint ? `${id}-hint` : undefined} />
-  </div>`;
-}
 
 /** @param {{skill: Skill, extras: Extras, onChange: (change: Partial<Extras>) => void}} props */
 function MoreFields({ skill, extras, onChange }) {
@@ -166,6 +148,7 @@ export function RunTab({ skill }) {
   const [local, setLocal] = useState(NO_FAULTS);
   const [failure, setFailure] = useState(/** @type {Error | null} */ (null));
   const { run, cancel, view, busy, problem } = useRun();
+  const result = useRef(/** @type {HTMLDivElement | null} */ (null));
   const usesScript = script !== '' && skill.dialect !== 'function';
 
   const start = async () => {
@@ -177,6 +160,7 @@ export function RunTab({ skill }) {
     if (Object.keys(found.byField).length + found.others.length > 0) return;
     try {
       run(await requestText(partsOf(skill, input, script, extras)));
+      showResult(result.current);
     } catch (error) {
       setFailure(/** @type {Error} */ (error));
     }
@@ -209,7 +193,7 @@ export function RunTab({ skill }) {
         </div>
       </div>
     </${Card}>
-    <div class="stack">
+    <div class="stack run-result" ref=${result}>
       ${
         view && !problem
           ? html`<${RunView} view=${view} />`
