@@ -54,13 +54,37 @@ export function match(address) {
 
 export const route = observable(match(location));
 
+const RESTORE_MS = 1500;
+let restoring = 0;
+
+/** The scroll position belongs to the entry of the history that is left. */
+function rememberScroll() {
+  history.replaceState({ scroll: window.scrollY }, '');
+}
+
+/** After Back: scrolls once the page is high enough again. */
+function restoreScroll() {
+  const target = history.state?.scroll ?? 0;
+  const until = performance.now() + RESTORE_MS;
+  cancelAnimationFrame(restoring);
+  const attempt = () => {
+    const high = document.documentElement.scrollHeight >= target + window.innerHeight;
+    if (high || performance.now() > until) window.scrollTo(0, target);
+    else restoring = requestAnimationFrame(attempt);
+  };
+  restoring = requestAnimationFrame(attempt);
+}
+
 /**
  * @param {string} address absolute path, query and hash
  * @param {{replace?: boolean, keepScroll?: boolean}} [options]
  */
 export function navigate(address, { replace = false, keepScroll = false } = {}) {
   if (replace) history.replaceState(history.state, '', address);
-  else history.pushState(null, '', address);
+  else {
+    rememberScroll();
+    history.pushState(null, '', address);
+  }
   route.set(match(location));
   if (!keepScroll && !replace) window.scrollTo(0, 0);
 }
@@ -94,6 +118,12 @@ function openInPlace(event) {
 
 export function startRouter() {
   document.addEventListener('click', openInPlace);
-  window.addEventListener('popstate', () => route.set(match(location)));
+  if (history.state?.scroll) restoreScroll();
+  history.scrollRestoration = 'manual';
+  window.addEventListener('pagehide', rememberScroll);
+  window.addEventListener('popstate', () => {
+    route.set(match(location));
+    restoreScroll();
+  });
   window.addEventListener('hashchange', () => route.set(match(location)));
 }
