@@ -126,7 +126,7 @@ export function CodeBlock({ code, label = 'Copy' }) {
 /** @param {{time: string | number | null | undefined, now?: number}} props */
 export function Ago({ time, now = Date.now() }) {
   if (time === null || time === undefined) return html`<span>–</span>`;
-  return html`<time datetime=${new Date(time).toISOString()} title=${fullTime(time)}>${ago(time, now)}</time>`;
+  return html`<time datetime=${new Date(time).toISOString()} title=${fullTime(time)}>${ago(time, Math.max(now, Date.now()))}</time>`;
 }
 
 /** @param {{items: Array<[string, Content] | null | false>}} props */

@@ -26,8 +26,14 @@ export function Dialog({ title, onClose, large = false, children }) {
     event.preventDefault();
     onClose?.();
   };
+  // A browser may close a dialog that refuses to be cancelled; one that only a press closes opens again.
+  const closed = () => {
+    if (!ref.current?.isConnected || ref.current.open) return;
+    if (onClose) onClose();
+    else ref.current.showModal();
+  };
   const outside = (/** @type {MouseEvent} */ event) => event.target === ref.current && onClose?.();
-  return html`<dialog ref=${ref} class=${`dialog ${large ? 'large' : ''}`} aria-label=${title} onCancel=${cancel} onMouseDown=${outside}>
+  return html`<dialog ref=${ref} class=${`dialog ${large ? 'large' : ''}`} aria-label=${title} onCancel=${cancel} onClose=${closed} onMouseDown=${outside}>
     <div class="dialog-head">
       <h2>${title}</h2>
       ${onClose && html`<button type="button" class="btn quiet icon small" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>`}

@@ -1,19 +1,13 @@
 // The controls of a form from an input schema: label, description, control, and the fault at its field.
 import { html, useEffect, useRef } from '/ui/vendor/preact.js';
 import { GrowingText } from '/ui/components/run-fields.js';
+import { Words } from '/ui/components/words.js';
 import { visible } from '/ui/format.js';
 
 /** @typedef {import('./fields.js').Field} Field */
 /** @typedef {import('./fields.js').Form} Form */
 /** @typedef {import('./fields.js').Values} Values */
 /** @typedef {import('../../types.d.ts').Content} Content */
-
-/** Text with `code` between backticks. @param {{text: string}} props */
-export function Words({ text }) {
-  return visible(text)
-    .split('`')
-    .map((part, index, all) => (index % 2 === 1 && index < all.length - 1 ? html`<code>${part}</code>` : part));
-}
 
 /** @param {string} option JSON text of a choice */
 function choiceWords(option) {

@@ -1,0 +1,93 @@
+// Objects of the API about security; docs/API.md and /openapi.json have the full description.
+import type { KeyRef, Scope } from '../../types.d.ts';
+
+export type Verdict = 'kept' | 'degraded' | 'inconclusive' | 'breach' | 'skipped';
+
+export type Tally = Record<Verdict, number>;
+
+export interface PromiseTally extends Tally {
+  promise: string;
+  says: string;
+  mechanism?: string;
+}
+
+export interface AttackFinding {
+  promise: string;
+  id: string;
+  name: string;
+  verdict: Verdict;
+  mechanism: string;
+  expected?: Record<string, unknown>;
+  seen?: Record<string, unknown>;
+  reason?: string;
+}
+
+export interface Proof {
+  backend: string;
+  form: string;
+  degraded: string[];
+  total: Tally;
+  promises: PromiseTally[];
+  findings: AttackFinding[];
+  waited: number;
+  seconds: number;
+}
+
+/** The last proof, and the one that runs. */
+export interface Proving {
+  total?: Tally | null;
+  backends?: Proof[] | null;
+  skipped?: { backend: string; reason: string }[] | null;
+  running: { done: number; total: number } | null;
+  started_at: string | null;
+  finished_at: string | null;
+  error?: string | null;
+}
+
+export interface ServerPromise {
+  promise: string;
+  title?: string;
+  says: string;
+  mechanism: string;
+}
+
+export interface Key {
+  key_id: string;
+  name: string;
+  hint: string;
+  scopes: Scope[];
+  tenant: string;
+  created_at: string;
+  expires_at: string | null;
+  revoked_at: string | null;
+}
+
+export interface FreshKey extends Key {
+  api_key: string;
+}
+
+export interface SessionItem {
+  id: string;
+  key: KeyRef;
+  created_at: string;
+  used_at?: string | null;
+  last_used_at?: string | null;
+  expires_at: string | null;
+  current?: boolean;
+}
+
+export interface Secret {
+  name: string;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface AuditEntry {
+  id: string | number;
+  at: string;
+  actor: { key_id: string | null; key_name: string | null; session: boolean | string | null } | null;
+  action: string;
+  target: string | null;
+  from: string | null;
+  request_id: string | null;
+}
