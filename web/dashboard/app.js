@@ -5,7 +5,7 @@ import { Toasts } from '/ui/components/toast.js';
 import { overlay, startKeys } from '/ui/keys.js';
 import { useObservable } from '/ui/observable.js';
 import { route, startRouter } from '/ui/router.js';
-import { restoreSession, signIn } from '/ui/session.js';
+import { restoreSession, signIn, watchLinks } from '/ui/session.js';
 import { Shell } from '/ui/shell.js';
 
 /** @typedef {import('./router.js').Route} Route */
@@ -123,6 +123,7 @@ function preload() {
 
 startRouter();
 startKeys();
+watchLinks();
 preload();
 restoreSession().then(() => {
   const root = document.getElementById('app');

@@ -4,11 +4,14 @@ import { visible } from '/ui/format.js';
 
 /** Longer lines are shown up to here, with the number of characters that follow. */
 export const SHOWN_CHARACTERS = 2000;
+/** Of a longer line only so much is read to show its beginning. */
+const READ_CHARACTERS = 20_000;
 const LOOK_BACK_LINES = 200;
 const SEARCHED_HITS = 100_000;
 const SLICE_MS = 12;
 
 /** @typedef {{text: string, class: string}} Span */
+/** @typedef {{spans: Span[], unread: number}} Row `unread` characters follow */
 /** @typedef {ReturnType<typeof createAnsiSequenceParser>} Parser */
 /** @typedef {{line: number, column: number}} Hit */
 
@@ -133,32 +136,38 @@ function classOf(token) {
 }
 
 /**
- * The spans of a line; `parser` carries colours from the line before.
+ * The beginning of a line as spans; `parser` carries colours from the line before.
  * @param {string} line
  * @param {Parser} parser
- * @returns {Span[]}
+ * @param {boolean} whole also what is too long to be shown
+ * @returns {Row}
  */
-function spansOf(line, parser) {
-  const text = onlyColours(lastState(line));
-  return parser.parse(text).map((token) => ({ text: harmless(token.value), class: classOf(token) }));
+function rowOf(line, parser, whole) {
+  const state = lastState(line);
+  const read = whole ? state : state.slice(0, READ_CHARACTERS);
+  const spans = parser
+    .parse(onlyColours(read))
+    .map((token) => ({ text: harmless(token.value), class: classOf(token) }));
+  return { spans, unread: state.length - read.length };
 }
 
 /**
- * Spans of the lines `from` to `to`; colours of lines before are carried on.
+ * The lines `from` to `to`; colours of lines before are carried on.
  * @param {string[]} lines
  * @param {number} from
  * @param {number} to
- * @returns {Span[][]}
+ * @param {number} whole a line that is read to its end
+ * @returns {Row[]}
  */
-export function spansOfLines(lines, from, to) {
+export function rowsOf(lines, from, to, whole) {
   const parser = createAnsiSequenceParser();
   for (let index = from - 1; index >= Math.max(0, from - LOOK_BACK_LINES); index -= 1) {
     if (!lines[index].includes(ESCAPE)) continue;
-    parser.parse(onlyColours(lastState(lines[index])));
+    parser.parse(onlyColours(lastState(lines[index]).slice(-READ_CHARACTERS)));
     break;
   }
   const rows = [];
-  for (let index = from; index < to; index += 1) rows.push(spansOf(lines[index], parser));
+  for (let index = from; index < to; index += 1) rows.push(rowOf(lines[index], parser, index === whole));
   return rows;
 }
 
@@ -176,7 +185,8 @@ export async function search(log, text, signal) {
   let until = performance.now() + SLICE_MS;
   for (let line = 0; line < log.count; line += 1) {
     const raw = log.lines[line];
-    if (raw.length < wanted.length) continue;
+    const isPlain = !raw.includes(ESCAPE) && !wanted.includes('⟨');
+    if (isPlain && !raw.toLowerCase().includes(wanted)) continue;
     const plain = plainLine(raw).toLowerCase();
     for (let column = plain.indexOf(wanted); column !== -1; column = plain.indexOf(wanted, column + wanted.length)) {
       if (hits.length === SEARCHED_HITS) return { hits, more: true };

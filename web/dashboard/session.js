@@ -40,6 +40,13 @@ export async function restoreSession() {
   }
 }
 
+/** A link that is opened where the dashboard is open already only changes the fragment. */
+export function watchLinks() {
+  window.addEventListener('hashchange', () => {
+    if (location.hash.startsWith('#token=')) restoreSession();
+  });
+}
+
 /** @param {unknown} error */
 function linkReason(error) {
   if (error instanceof ApiError && (error.status === 0 || error.status === 429 || error.status >= 500))

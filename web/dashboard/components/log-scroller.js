@@ -2,7 +2,8 @@
 //
 // The scroll position is a share of the whole: the point at that share of the window shows the point at that share of the log.
 // So lines may be of any height (wrapped), and the scrolled element may be lower than all lines together: browsers cap heights.
-import { SHOWN_CHARACTERS, spansOfLines } from '/ui/log-text.js';
+import { count } from '/ui/format.js';
+import { rowsOf, SHOWN_CHARACTERS } from '/ui/log-text.js';
 
 const LINE_PX = 20;
 const TALLEST_PX = 8_000_000;
@@ -19,6 +20,7 @@ const HIT_CONTEXT = 200;
 /** @typedef {import('../log-text.js').LogText} LogText */
 /** @typedef {import('../log-text.js').Hit} Hit */
 /** @typedef {import('../log-text.js').Span} Span */
+/** @typedef {import('../log-text.js').Row} Row */
 /** @typedef {{wrap: boolean, search: string, hit: Hit | null, marked: number | null, linkTo: (line: number) => string}} Options */
 
 /**
@@ -157,12 +159,12 @@ export class LogScroller {
   }
 
   resize() {
-    const count = this.log?.count ?? 0;
+    const lines = this.log?.count ?? 0;
     const whole = this.isWhole();
-    const height = Math.min(count * LINE_PX, TALLEST_PX) + 2 * PAD_PX;
+    const height = Math.min(lines * LINE_PX, TALLEST_PX) + 2 * PAD_PX;
     this.sizer.style.height = whole ? 'auto' : `${height}px`;
     this.root.style.maxHeight =
-      count > LONG_LINES ? `${Math.round(window.innerHeight * LONG_SHARE)}px` : `${SHORT_PX}px`;
+      lines > LONG_LINES ? `${Math.round(window.innerHeight * LONG_SHARE)}px` : `${SHORT_PX}px`;
     this.root.classList.toggle('wrap', this.options.wrap);
     this.block.classList.toggle('whole', whole);
   }
@@ -184,9 +186,13 @@ export class LogScroller {
 
   /** Scrolls a line into the middle. @param {number} line */
   jump(line) {
-    const count = this.log?.count ?? 0;
-    if (!count) return;
-    const top = ((line + 0.5) / count) * (this.root.scrollHeight - this.root.clientHeight);
+    const lines = this.log?.count ?? 0;
+    if (!lines) return;
+    const { scrollHeight, clientHeight } = this.root;
+    // Wrapped lines are of unknown height: then the line is put where its share of the log is.
+    const inView = this.options.wrap ? 0 : clientHeight / LINE_PX;
+    const share = (line + 0.5 - inView / 2) / Math.max(1, lines - inView);
+    const top = Math.min(1, Math.max(0, share)) * (scrollHeight - clientHeight);
     this.following = false;
     this.root.scrollTop = top;
     this.lastTop = this.root.scrollTop;
@@ -238,17 +244,18 @@ export class LogScroller {
    * @param {number} to
    */
   fillBlock(log, from, to) {
-    const rows = spansOfLines(log.lines, from, to).map((spans, offset) => this.row(spans, from + offset));
+    const whole = this.options.hit?.line ?? -1;
+    const rows = rowsOf(log.lines, from, to, whole).map((row, offset) => this.row(row, from + offset));
     const digits = String(log.count).length;
     this.block.style.setProperty('--digits', `${Math.max(3, digits)}ch`);
     this.block.replaceChildren(...rows);
   }
 
   /**
-   * @param {Span[]} spans
+   * @param {Row} row
    * @param {number} index
    */
-  row(spans, index) {
+  row({ spans, unread }, index) {
     const { search, hit, marked, linkTo } = this.options;
     const isHit = hit?.line === index;
     const line = element('div', `log-line${marked === index || isHit ? ' marked' : ''}`);
@@ -261,13 +268,13 @@ export class LogScroller {
     const length = spans.reduce((sum, span) => sum + span.text.length, 0);
     const start = isHit && hit.column > SHOWN_CHARACTERS - HIT_CONTEXT ? hit.column - HIT_CONTEXT : 0;
     const end = Math.min(length, start + SHOWN_CHARACTERS);
-    if (start > 0) words.append(element('span', 'log-more', `${start.toLocaleString('en-US')} characters before … `));
+    if (start > 0) words.append(element('span', 'log-more', `${count(start)} characters before … `));
     const shown = length > SHOWN_CHARACTERS ? cut(spans, start, end) : spans;
     const text = search ? shown.map((span) => span.text).join('') : '';
     const current = isHit ? hit.column - start : -1;
     fill(words, shown, occurrences(text, search), { length: search.length, current });
-    if (end < length)
-      words.append(element('span', 'log-more', ` … ${(length - end).toLocaleString('en-US')} more characters`));
+    const rest = length - end + unread;
+    if (rest > 0) words.append(element('span', 'log-more', ` … ${count(rest)} more characters`));
     line.append(number, words);
     return line;
   }

@@ -219,7 +219,7 @@ function Lines({ log, version, source, wrap, follow, running, text, current, mar
     event.preventDefault();
     navigate(link.pathname + link.search + link.hash, { replace: true, keepScroll: true });
   };
-  return html`<div ref=${root} class=${`log-scroll ${running ? 'live' : ''}`} tabindex="0" role="region" aria-label=${`${source} of the program`}
+  return html`<div ref=${root} class=${`log-scroll ${running ? 'growing' : ''}`} tabindex="0" role="region" aria-label=${`${source} of the program`}
     onClick=${open}></div>`;
 }
 

@@ -16,14 +16,13 @@ function words(error) {
 export default function SignIn() {
   useTitle('Sign in');
   const { reason } = useObservable(signIn);
-  const [key, setKey] = useState('');
   const [fault, setFault] = useState(/** @type {string | null} */ (null));
   const [busy, setBusy] = useState(false);
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => field.current?.focus(), []);
   const submit = async (/** @type {Event} */ event) => {
     event.preventDefault();
-    const trimmed = key.trim();
+    const trimmed = field.current?.value.trim();
     if (!trimmed) {
       setFault('Enter an API key. It begins with skb_.');
       field.current?.focus();
@@ -39,7 +38,6 @@ export default function SignIn() {
       field.current?.focus();
     }
   };
-  const input = (/** @type {InputEvent} */ event) => setKey(/** @type {HTMLInputElement} */ (event.target).value);
   return html`<main class="sign-in" id="main">
     <form class="card" onSubmit=${submit}>
       <p class="brand"><${Mark} size=${26} />Skillbox</p>
@@ -48,7 +46,7 @@ export default function SignIn() {
       <div class="field">
         <label for="key">API key</label>
         <input id="key" ref=${field} class="input mono" type="password" autocomplete="off" spellcheck=${false} placeholder="skb_…"
-          value=${key} onInput=${input} aria-invalid=${fault ? 'true' : undefined} aria-describedby=${fault ? 'key-fault' : undefined} />
+          aria-invalid=${fault ? 'true' : undefined} aria-describedby=${fault ? 'key-fault' : undefined} />
         ${fault && html`<span class="fault" id="key-fault" role="alert">${fault}</span>`}
       </div>
       <button class="btn primary" disabled=${busy}>Sign in</button>
