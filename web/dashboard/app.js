@@ -1,11 +1,11 @@
 // Entry: session, router, shell; each page is loaded when it is first opened.
 import { Component, html, render, useEffect, useState } from '/ui/vendor/preact.js';
-import { Empty, Problem, Skeleton } from '/ui/components/basics.js';
+import { Empty, MissingScope, Problem, Skeleton } from '/ui/components/basics.js';
 import { Toasts } from '/ui/components/toast.js';
 import { overlay, startKeys } from '/ui/keys.js';
 import { useObservable } from '/ui/observable.js';
 import { route, startRouter } from '/ui/router.js';
-import { restoreSession, signIn, watchLinks } from '/ui/session.js';
+import { allows, restoreSession, signIn, watchLinks } from '/ui/session.js';
 import { Shell } from '/ui/shell.js';
 
 /** @typedef {import('./router.js').Route} Route */
@@ -23,6 +23,9 @@ const STYLES = {
   security: ['data', 'security'],
   connect: ['data', 'connect'],
 };
+
+/** @type {Record<string, 'run'>} what a key needs for a page; other pages say it themselves */
+const SCOPES = { overview: 'run', executions: 'run', execution: 'run', playground: 'run' };
 
 /** @type {Map<string, Promise<unknown>>} */
 const sheets = new Map();
@@ -84,6 +87,7 @@ function PageOf({ name, route: current }) {
   if (name === 'missing') {
     return html`<${Empty} icon="search" title="There is no page at this address" action=${html`<a class="btn" href="/ui/">Overview</a>`} />`;
   }
+  if (SCOPES[name] && !allows(SCOPES[name])) return html`<${MissingScope} scope=${SCOPES[name]} />`;
   if (error)
     return html`<${Problem} error=${error} retry=${() => location.reload()} title="This page could not be loaded" />`;
   if (!page) return html`<${Skeleton} height=${32} width="200px" />`;

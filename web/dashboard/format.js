@@ -30,7 +30,8 @@ export function bytes(count) {
     value /= 1024;
     unit += 1;
   } while (value >= 1023.95 && unit < UNITS.length - 1);
-  return `${value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit]}`;
+  const digits = value >= 100 || Number.isInteger(value) ? 0 : 1;
+  return `${value.toFixed(digits)} ${UNITS[unit]}`;
 }
 
 const grouped = new Intl.NumberFormat('en-US');

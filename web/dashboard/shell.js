@@ -4,6 +4,7 @@ import { getJson } from '/ui/api.js';
 import { Icon, Mark } from '/ui/components/icons.js';
 import { Menu } from '/ui/components/dialog.js';
 import { Toasts } from '/ui/components/toast.js';
+import { visible } from '/ui/format.js';
 import { observable, useObservable } from '/ui/observable.js';
 import { allows, signIn, signOut } from '/ui/session.js';
 import { switchTheme } from '/ui/theme.js';
@@ -65,8 +66,8 @@ function useHealth() {
 /** @param {{health: Health}} props */
 function Account({ health }) {
   const session = useObservable(signIn).session;
-  return html`<p><span class=${`dot ${health.dot}`}></span>${health.word}</p>
-    ${session && html`<p>${session.tenant} · ${session.key.name}</p>`}`;
+  return html`<p><span class=${`dot ${health.dot}`}></span>${visible(health.word)}</p>
+    ${session && html`<p>${visible(`${session.tenant} · ${session.key.name}`)}</p>`}`;
 }
 
 /** @param {{page: string, health: Health}} props */

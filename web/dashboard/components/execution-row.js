@@ -15,7 +15,7 @@ export function hrefOf(item) {
 
 /** @param {Summary} item */
 export function nameOf(item) {
-  return item.skill ?? 'Code';
+  return visible(item.skill ?? 'Code');
 }
 
 /** @param {Summary} item */

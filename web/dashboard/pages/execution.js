@@ -214,7 +214,7 @@ export default function Execution({ route }) {
   const now = useNow();
   const envelope = view?.envelope ?? null;
   const status = view?.status || null;
-  const name = envelope ? (envelope.skill ?? 'Code') : 'Execution';
+  const name = envelope ? visible(envelope.skill ?? 'Code') : 'Execution';
   useFavicon(status);
   useTitle(
     status && !isEnded(status)
@@ -235,8 +235,8 @@ export default function Execution({ route }) {
     html`<${Ago} time=${envelope.created_at} now=${now} />`,
     envelope.duration_ms !== null && `took ${duration(envelope.duration_ms)}`,
     envelope.exit_code !== null && `exit code ${envelope.exit_code}`,
-    envelope.version && `version ${envelope.version}`,
-    envelope.backend && `${envelope.backend} sandbox`,
+    envelope.version && `version ${visible(envelope.version)}`,
+    envelope.backend && `${visible(envelope.backend)} sandbox`,
   ];
   return html`<${PageHead} title=${title} crumb=${crumb} pill=${html`<${Status} status=${status} place=${view.place} pill long />`} facts=${facts}
       actions=${html`<${Actions} view=${view} cancel=${cancel} kept=${kept} />`} equal />
