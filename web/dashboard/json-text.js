@@ -2,12 +2,9 @@
 
 /** Whether this is the text of a JSON number. */
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
-const INTEGER = /^-?(0|[1-9]\d*)$/;
 
 /** @param {string} text */
 export const isNumber = (text) => NUMBER.test(text);
-/** @param {string} text */
-export const isInteger = (text) => INTEGER.test(text);
 
 /**
  * What is wrong with a JSON text, or `null`.

@@ -10,7 +10,12 @@ import { visible } from '/ui/format.js';
 /** @typedef {import('../types.d.ts').Content} Content */
 
 const DEPTH_MAX = 40;
-const TEXT_MAX = 1024 * 1024;
+const TEXT_MAX = 256 * 1024;
+/** The lexer takes quadratic time for some texts: longer paragraphs, and what remains after the budget, are shown as they are. */
+const PARAGRAPH_MAX = 5000;
+const BUDGET_MS = 250;
+/** A line that opens more levels than a document has: the lexer would recurse as deep. */
+const TOO_DEEP = /^[ \t]{160,}(?:[-*+]|\d+[.)])[ \t]|^(?:[ \t]*(?:>|[-*+][ \t]|\d+[.)][ \t])){60}/m;
 const FIRST_HEADING = 3;
 
 /** @type {Record<string, string>} */
@@ -145,6 +150,23 @@ function node(token, depth) {
 
 /** @typedef {typeof import('../../vendor/marked.d.ts').Lexer} Lexer */
 
+/**
+ * Tokens of a text, within a time; `null` if it is better shown as it is.
+ * @param {Lexer} Lexer
+ * @param {string} text
+ */
+function lex(Lexer, text) {
+  if (text.length > TEXT_MAX || TOO_DEEP.test(text)) return null;
+  const work = new Lexer({ gfm: true });
+  work.blockTokens(text.replace(/\r\n?/g, '\n'), work.tokens);
+  const end = performance.now() + BUDGET_MS;
+  for (const { src, tokens } of work.inlineQueue) {
+    if (src.length <= PARAGRAPH_MAX && performance.now() < end) work.inlineTokens(src, tokens);
+    else tokens.push({ type: 'text', raw: src, text: src, escaped: false });
+  }
+  return work.tokens;
+}
+
 /** @type {Promise<Lexer> | null} */
 let loading = null;
 
@@ -163,7 +185,8 @@ export function Markdown({ text }) {
     lexer().then(
       (Lexer) => {
         try {
-          show(text.length > TEXT_MAX ? null : nodes(new Lexer({ gfm: true }).lex(text), 0));
+          const tokens = lex(Lexer, text);
+          show(tokens && nodes(tokens, 0));
         } catch {
           show(null);
         }

@@ -115,7 +115,7 @@ function Loaded({ skill, versions, query }) {
       ? 'latest version'
       : skill.latest && html`<a href=${pagePath(skill.name, skill.latest, tab)}>latest is ${skill.latest}</a>`,
     html`published <${Ago} time=${skill.created_at} now=${now} />`,
-    skill.license,
+    skill.license && visible(skill.license),
   ];
   return html`<div class="page">
     <${PageHead} title=${skill.name} crumb=${html`<a href="/ui/skills">Skills</a> /`} pill=${html`<span class="tag mono">${skill.version}</span>`} facts=${facts}

@@ -71,7 +71,7 @@ export function NewKey({ onClose, onCreated }) {
     <form class="stack" onSubmit=${create}>
       <div class="field">
         <label for="key-name">Name</label>
-        <input class="input" id="key-name" autocomplete="off" maxlength="100" placeholder="ci" value=${name} onInput=${(/** @type {any} */ event) => setName(event.currentTarget.value)} />
+        <input class="input" id="key-name" autofocus autocomplete="off" maxlength="100" placeholder="ci" value=${name} onInput=${(/** @type {any} */ event) => setName(event.currentTarget.value)} />
       </div>
       <${ScopeChoice} scopes=${scopes} onChange=${setScopes} />
       <div class="field">

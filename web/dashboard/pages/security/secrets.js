@@ -56,7 +56,7 @@ function SecretDialog({ name: given, known, onClose, onSaved }) {
         html`<div class="field">
           <label for="secret-name">Name</label>
           <p class="hint" id="secret-name-hint">Also the variable in which a skill that declares it finds the value.</p>
-          <input class="input mono" id="secret-name" autocomplete="off" spellcheck=${false} placeholder="API_TOKEN" aria-describedby="secret-name-hint" value=${name}
+          <input class="input mono" id="secret-name" autofocus autocomplete="off" spellcheck=${false} placeholder="API_TOKEN" aria-describedby="secret-name-hint" value=${name}
             onInput=${(/** @type {any} */ event) => setName(event.currentTarget.value)} />
         </div>`
       }

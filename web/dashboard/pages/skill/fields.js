@@ -1,6 +1,6 @@
 // What a form needs to know of an input schema: fields, and of which members one is to be given.
 import { count } from '/ui/format.js';
-import { fault, isInteger, isNumber, members, objectText } from '/ui/json-text.js';
+import { fault, isNumber, members, objectText } from '/ui/json-text.js';
 
 /** @typedef {Record<string, any>} Schema */
 /** @typedef {'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'json'} FieldKind */
@@ -17,7 +17,8 @@ import { fault, isInteger, isNumber, members, objectText } from '/ui/json-text.j
  */
 /** @typedef {{names: string[], exactly: boolean}} Alternative one of these members is to be given */
 /** @typedef {{fields: Field[], alternatives: Alternative[]}} Form */
-/** @typedef {Record<string, string>} Values a text by field; an absent one is not sent */
+/** @typedef {Map<string, string>} Values a text by field; an absent one is not sent. A member may be called `__proto__` */
+/** @typedef {Map<string, string>} FieldFaults */
 
 const FIELDS_MAX = 60;
 const REFERENCES_MAX = 20;
@@ -147,10 +148,10 @@ export function formOf(schema) {
  */
 export function initialValues({ fields }) {
   /** @type {Values} */
-  const values = {};
+  const values = new Map();
   for (const { name, kind, schema } of fields) {
     if (schema.default === undefined) continue;
-    values[name] = asTyped(kind, JSON.stringify(schema.default));
+    values.set(name, asTyped(kind, JSON.stringify(schema.default)));
   }
   return values;
 }
@@ -181,18 +182,18 @@ function asJson(field, typed) {
  * What cannot be sent, by field.
  * @param {Form} form
  * @param {Values} values
- * @returns {Record<string, string>}
+ * @returns {FieldFaults}
  */
 export function faultsOf({ fields }, values) {
-  /** @type {Record<string, string>} */
-  const found = {};
+  /** @type {FieldFaults} */
+  const found = new Map();
   for (const { name, kind } of fields) {
-    const typed = values[name]?.trim();
+    const typed = values.get(name)?.trim();
     if (!typed) continue;
-    if (kind === 'integer' && !isNumber(typed)) found[name] = 'Write a whole number.';
-    else if (kind === 'number' && !isNumber(typed)) found[name] = 'Write a number, such as 0.5.';
-    else if (kind === 'json') found[name] = fault(typed) ?? '';
-    if (found[name] === '') delete found[name];
+    if (kind === 'integer' && !isNumber(typed)) found.set(name, 'Write a whole number.');
+    else if (kind === 'number' && !isNumber(typed)) found.set(name, 'Write a number, such as 0.5.');
+    const wrong = kind === 'json' ? fault(typed) : null;
+    if (wrong !== null) found.set(name, wrong);
   }
   return found;
 }
@@ -203,7 +204,7 @@ export function faultsOf({ fields }, values) {
  * @param {string} [indent]
  */
 export function inputText({ fields }, values, indent) {
-  const sent = fields.map((field) => [field.name, asJson(field, values[field.name])]);
+  const sent = fields.map((field) => [field.name, asJson(field, values.get(field.name))]);
   return objectText(/** @type {Array<[string, string]>} */ (sent.filter(([, value]) => value !== null)), indent);
 }
 
@@ -219,7 +220,7 @@ export function valuesOf({ fields }, text) {
   const found = members(text);
   if (!found) return { why: 'The form needs an object that names each member once.' };
   /** @type {Values} */
-  const values = {};
+  const values = new Map();
   for (const [name, value] of found) {
     const field = fields.find((one) => one.name === name);
     if (!field) return { why: `The form has no field “${name}”.` };
@@ -228,11 +229,10 @@ export function valuesOf({ fields }, text) {
       kind === 'json' ||
       (kind === 'text' && value[0] === '"') ||
       (kind === 'boolean' && (value === 'true' || value === 'false')) ||
-      (kind === 'number' && isNumber(value)) ||
-      (kind === 'integer' && isInteger(value)) ||
+      ((kind === 'number' || kind === 'integer') && isNumber(value)) ||
       (kind === 'choice' && options.includes(value));
     if (!fits) return { why: `The form cannot show the value of “${name}”.` };
-    values[name] = asTyped(kind, value);
+    values.set(name, asTyped(kind, value));
   }
   return { values };
 }
@@ -243,8 +243,8 @@ export function valuesOf({ fields }, text) {
  * @param {Array<{pointer: string, message: string}>} faults
  */
 export function placedFaults({ fields, alternatives }, faults) {
-  /** @type {Record<string, string>} */
-  const byField = {};
+  /** @type {FieldFaults} */
+  const byField = new Map();
   /** @type {string[]} */
   const others = [];
   for (const { pointer, message } of faults) {
@@ -253,7 +253,8 @@ export function placedFaults({ fields, alternatives }, faults) {
     const name = missing ? missing[1] : first;
     if (fields.some((field) => field.name === name)) {
       const words = missing ? 'Required.' : rest.length ? `at /${rest.join('/')}: ${message}` : message;
-      byField[name] = byField[name] ? `${byField[name]} ${words}` : words;
+      const before = byField.get(name);
+      byField.set(name, before ? `${before} ${words}` : words);
     } else if (pointer === '' && alternatives.length > 0 && /oneOf|anyOf|valid under/.test(message)) {
       const { names, exactly } =
         alternatives.find((one) => one.exactly === message.includes("'oneOf'")) ?? alternatives[0];

@@ -40,10 +40,9 @@ function Control({ field, id, value, onInput, described }) {
 }
 
 /**
- * @param {{field: Field, value: string | undefined, onInput: (value: string | undefined) => void, fault?: string}} props
+ * @param {{field: Field, id: string, value: string | undefined, onInput: (value: string | undefined) => void, fault?: string}} props
  */
-function FieldRow({ field, value, onInput, fault }) {
-  const id = `field-${field.name}`;
+function FieldRow({ field, id, value, onInput, fault }) {
   const described = {
     'aria-describedby':
       [field.description && `${id}-hint`, fault && `${id}-fault`].filter(Boolean).join(' ') || undefined,
@@ -82,7 +81,7 @@ function Alternative({ names, exactly }) {
  * @property {Form} form
  * @property {Values} values
  * @property {(values: Values) => void} onChange
- * @property {Record<string, string>} faults
+ * @property {import('./fields.js').FieldFaults} faults
  * @property {unknown[]} attempt what changes with each try to run; then the first field with a fault gets the focus
  */
 
@@ -94,18 +93,17 @@ export function InputForm({ form, values, onChange, faults, attempt }) {
     if (first instanceof HTMLElement) first.focus();
   }, attempt);
   const set = (/** @type {string} */ name, /** @type {string | undefined} */ value) => {
-    const next = { ...values };
-    if (value === undefined) delete next[name];
-    else next[name] = value;
+    const next = new Map(values);
+    if (value === undefined) next.delete(name);
+    else next.set(name, value);
     onChange(next);
   };
   return html`<div class="stack input-form" ref=${ref}>
     ${form.alternatives.map((one) => html`<${Alternative} ...${one} />`)}
     ${form.fields.map(
-      (
-        field,
-      ) => html`<${FieldRow} key=${field.name} field=${field} value=${values[field.name]} fault=${faults[field.name]}
-        onInput=${(/** @type {string | undefined} */ value) => set(field.name, value)} />`,
+      (field, index) =>
+        html`<${FieldRow} key=${field.name} id=${`field-${index}`} field=${field} value=${values.get(field.name)} fault=${faults.get(field.name)}
+          onInput=${(/** @type {string | undefined} */ value) => set(field.name, value)} />`,
     )}
   </div>`;
 }

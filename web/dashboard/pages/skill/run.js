@@ -15,13 +15,13 @@ import { packagesOf, requestText } from '/ui/request-text.js';
 
 /** @typedef {import('../skills/types.d.ts').Skill} Skill */
 /** @typedef {import('../../request-text.js').Attachment} Attachment */
-/** @typedef {{byField: Record<string, string>, others: string[]}} Faults */
+/** @typedef {{byField: import('./fields.js').FieldFaults, others: string[]}} Faults */
 /** @typedef {{args: string, stdin: string, files: Attachment[], packages: string, timeout: string}} Extras */
 
 /** @type {Extras} */
 const NO_EXTRAS = { args: '', stdin: '', files: [], packages: '', timeout: '' };
 /** @type {Faults} */
-const NO_FAULTS = { byField: {}, others: [] };
+const NO_FAULTS = { byField: new Map(), others: [] };
 
 /** @param {{skill: Skill, extras: Extras, onChange: (change: Partial<Extras>) => void}} props */
 function MoreFields({ skill, extras, onChange }) {
@@ -76,7 +76,7 @@ function JsonInput({ value, onInput, fault, note }) {
 /** State of the input: a form, or a text. @param {Skill} skill */
 function useInput(skill) {
   const [form] = useState(() => formOf(skill.input_schema));
-  const [values, setValues] = useState(() => (form ? initialValues(form) : {}));
+  const [values, setValues] = useState(() => (form ? initialValues(form) : new Map()));
   const [text, setText] = useState('{}');
   const [isText, setIsText] = useState(form === null);
   const [why, setWhy] = useState(/** @type {string | null} */ (null));
@@ -103,7 +103,7 @@ function localFaults({ form, values, text, isText }, script) {
   if (script) return NO_FAULTS;
   if (isText) {
     const wrong = jsonFault(text);
-    return wrong ? { byField: { '': wrong }, others: [] } : NO_FAULTS;
+    return wrong ? { byField: new Map([['', wrong]]), others: [] } : NO_FAULTS;
   }
   return form ? { byField: faultsOf(form, values), others: [] } : NO_FAULTS;
 }
@@ -113,7 +113,7 @@ function serverFaults({ form, isText }, problem) {
   if (!(problem instanceof ApiError) || problem.faults.length === 0) return NO_FAULTS;
   if (form && !isText) return placedFaults(form, problem.faults);
   return {
-    byField: {},
+    byField: new Map(),
     others: problem.faults.map(({ pointer, message }) => (pointer ? `${pointer}: ${message}` : message)),
   };
 }
@@ -124,7 +124,7 @@ function InputPart({ input, faults, attempt }) {
   if (form && !isText)
     return html`<${InputForm} form=${form} values=${values} onChange=${setValues} faults=${faults.byField} attempt=${attempt} />`;
   const note = form ? null : 'This skill declares no fields; the program gets this JSON as it is written.';
-  return html`<${JsonInput} value=${text} onInput=${setText} fault=${faults.byField[''] ?? why} note=${note} />`;
+  return html`<${JsonInput} value=${text} onInput=${setText} fault=${faults.byField.get('') ?? why} note=${note} />`;
 }
 
 /** @param {{skill: Skill, script: string, extras: Extras, onChange: (change: Partial<Extras>) => void}} props */
@@ -153,11 +153,11 @@ export function RunTab({ skill }) {
 
   const start = async () => {
     if (busy) return;
-    const found = localFaults(input, usesScript ? script : '');
+    const found = { ...localFaults(input, usesScript ? script : '') };
     if (extras.timeout && !isNumber(extras.timeout)) found.others = ['The time limit is a number of seconds.'];
-    setLocal({ ...found });
+    setLocal(found);
     setFailure(null);
-    if (Object.keys(found.byField).length + found.others.length > 0) return;
+    if (found.byField.size + found.others.length > 0) return;
     try {
       run(await requestText(partsOf(skill, input, script, extras)));
       showResult(result.current);
@@ -170,8 +170,11 @@ export function RunTab({ skill }) {
   useKeys({ 'mod+Enter': () => latest.current() }, []);
 
   const remote = serverFaults(input, problem);
-  const faults = { byField: { ...remote.byField, ...local.byField }, others: [...local.others, ...remote.others] };
-  const isPlaced = remote.others.length + Object.keys(remote.byField).length > 0;
+  const faults = {
+    byField: new Map([...remote.byField, ...local.byField]),
+    others: [...local.others, ...remote.others],
+  };
+  const isPlaced = remote.others.length + remote.byField.size > 0;
   const error = failure ?? (problem && !isPlaced ? problem : null);
   const files = (/** @type {File[]} */ added) => change({ files: withFiles(extras.files, added) });
   const head = html`<span class="run-actions">
