@@ -3,6 +3,8 @@ import { ApiError, send } from '/ui/api.js';
 
 const FIRST_RETRY_MS = 500;
 const LONGEST_RETRY_MS = 15_000;
+/** A stream that lasted so long was ended by the server, not by an error. */
+const ORDERLY_MS = 5000;
 
 /** @typedef {'connecting' | 'live' | 'lost' | 'paused' | 'ended'} StreamState */
 /** @typedef {{id: string, event: string, data: string}} StreamEvent */
@@ -86,6 +88,8 @@ class Stream {
     this.retry = FIRST_RETRY_MS;
     this.closed = false;
     this.busy = false;
+    /** Connections that worked; `connecting` is said only before the first. */
+    this.connections = 0;
     /** @type {AbortController | null} */
     this.abort = null;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -116,15 +120,20 @@ class Stream {
     if (this.closed || this.busy) return;
     if (document.hidden && !first) return this.tell('paused');
     this.busy = true;
-    this.tell('connecting');
+    if (!this.connections) this.tell('connecting');
     const abort = new AbortController();
     this.abort = abort;
+    let orderly = false;
     try {
       const response = first ? await first() : await this.reconnect(abort.signal);
       if (response.status === 204) return this.finish();
       this.tell('live');
       this.retry = FIRST_RETRY_MS;
+      this.connections += 1;
+      const since = performance.now();
       await readEvents(response, new EventParser((event) => this.received(event)));
+      // The server ends long streams; they are resumed without a word.
+      orderly = performance.now() - since > ORDERLY_MS;
     } catch (error) {
       if (error instanceof ApiError && error.status >= 400 && !error.retryable) {
         const report = this.options.onError;
@@ -140,7 +149,8 @@ class Stream {
     } finally {
       this.busy = false;
     }
-    this.later();
+    if (orderly && this.path !== null) this.connect();
+    else this.later();
   }
 
   /** @param {AbortSignal} signal */
@@ -200,7 +210,7 @@ export function follow(path, options) {
 /**
  * Starts an execution and follows it. After a lost connection it is resumed by its id, never started twice.
  * @param {string} body JSON text of the request, sent byte for byte
- * @param {Omit<StreamOptions, 'isLast'> & {omit?: string}} options
+ * @param {Omit<StreamOptions, 'isLast'>} options
  * @returns {() => void} stops following; the execution continues
  */
 export function runAndFollow(body, options) {
@@ -210,8 +220,7 @@ export function runAndFollow(body, options) {
     isLast: (event) => event.event === 'end' && !event.data.includes('"shutdown"'),
     onEvent: (event) => {
       if (event.event === 'status' && stream.path === null) {
-        const query = options.omit ? `?omit=${options.omit}` : '';
-        stream.path = `/v1/executions/${JSON.parse(event.data).execution_id}/events${query}`;
+        stream.path = `/v1/executions/${JSON.parse(event.data).execution_id}/events`;
       }
       options.onEvent(event);
     },

@@ -78,20 +78,24 @@ export class ExecutionState {
   start(body) {
     this.streamed = true;
     this.set({ ...emptyView(), stream: 'connecting' });
-    this.stop = runAndFollow(body, { ...this.listeners(), omit: OMIT });
+    this.stop = runAndFollow(body, this.listeners());
   }
 
   /** @param {string} id */
   followEvents(id) {
     this.streamed = true;
     const isLast = (/** @type {StreamEvent} */ event) => event.event === 'end' && !event.data.includes('"shutdown"');
-    this.stop = follow(`/v1/executions/${encodeURIComponent(id)}/events?omit=${OMIT}`, { ...this.listeners(), isLast });
+    this.stop = follow(`/v1/executions/${encodeURIComponent(id)}/events`, { ...this.listeners(), isLast });
   }
 
   listeners() {
     return {
       onEvent: (/** @type {StreamEvent} */ event) => this.receive(event),
-      onState: (/** @type {StreamState} */ stream) => this.set({ stream }),
+      onState: (/** @type {StreamState} */ stream) => {
+        this.set({ stream });
+        // Also when the end was received before and is not repeated.
+        if (stream === 'ended' && !this.view.get().error) this.readParts();
+      },
       onError: (/** @type {Error} */ error) => this.fail(error),
     };
   }
@@ -126,10 +130,7 @@ export class ExecutionState {
         this.later();
         break;
       case 'result':
-        this.take(data);
-        break;
-      case 'end':
-        if (data.reason !== 'shutdown') this.readParts();
+        this.takeParts(event.data, data);
         break;
       default:
     }
@@ -146,7 +147,8 @@ export class ExecutionState {
 
   /** Output and results, and the logs unless they were streamed. */
   async readParts() {
-    const { id, logs } = this.view.get();
+    const { id, logs, complete } = this.view.get();
+    if (complete || id === null) return;
     const base = `/v1/executions/${encodeURIComponent(String(id))}`;
     const { signal } = this.abort;
     try {
@@ -154,25 +156,27 @@ export class ExecutionState {
       const text = await getText(`${base}?omit=logs`, { signal });
       await recorded;
       if (this.closed) return;
-      const envelope = JSON.parse(text);
-      const output = memberText(text, 'output');
-      const hasOutput = output !== null && output !== 'null';
-      const results = shownResults(memberText(text, 'results') ?? '[]', hasOutput);
-      if (this.streamed && envelope.logs?.truncated)
-        logs.cut.stdout = logs.cut.stderr = 'The program printed more than was kept.';
-      const small = { ...envelope, results: null, output: null, logs: null };
-      this.set({
-        envelope: small,
-        status: envelope.status,
-        place: null,
-        output: hasOutput ? output : null,
-        results,
-        complete: true,
-      });
-      logs.changed();
+      this.takeParts(text, JSON.parse(text));
     } catch (error) {
       this.fail(error);
     }
+  }
+
+  /**
+   * Everything about an execution that has ended.
+   * @param {string} text JSON text of the envelope, for the numbers as they are written
+   * @param {Envelope} envelope
+   */
+  takeParts(text, envelope) {
+    const { logs } = this.view.get();
+    const output = memberText(text, 'output');
+    const hasOutput = output !== null && output !== 'null';
+    const results = shownResults(memberText(text, 'results') ?? '[]', hasOutput);
+    if (this.streamed && envelope.logs?.truncated)
+      logs.cut.stdout = logs.cut.stderr = 'The program printed more than was kept.';
+    this.take({ ...envelope, results: null, output: null, logs: null });
+    this.set({ output: hasOutput ? output : null, results, complete: true });
+    logs.changed();
   }
 
   async cancel() {

@@ -128,6 +128,12 @@ export function useExecutions(filter, mayShift) {
     }
   }, []);
 
+  const drop = useCallback((/** @type {string} */ id) => {
+    const others = (/** @type {Summary[]} */ items) => items.filter((one) => one.execution_id !== id);
+    setWaiting(others);
+    update((before) => ({ ...before, items: others(before.items) }));
+  }, []);
+
   const showWaiting = useCallback(() => {
     const { waiting: items } = now.current;
     if (!items.length) return;
@@ -147,14 +153,13 @@ export function useExecutions(filter, mayShift) {
 
   useEffect(() => {
     const abort = new AbortController();
-    let lost = false;
     const stop = follow('/v1/events', {
-      onEvent: (event) => event.event === 'execution' && receive(JSON.parse(event.data)),
-      onState: (state) => {
-        setStream(state);
-        if (state === 'live' && lost) refresh(abort.signal);
-        lost = state === 'live' ? false : lost || state === 'lost' || state === 'paused';
+      onEvent: ({ event, data }) => {
+        if (event === 'execution') receive(JSON.parse(data));
+        else if (event === 'execution_deleted') drop(JSON.parse(data).execution_id);
+        else if (event === 'ready' || event === 'reset') refresh(abort.signal);
       },
+      onState: setStream,
     });
     return () => {
       abort.abort();

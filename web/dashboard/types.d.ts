@@ -180,12 +180,12 @@ export interface Stats {
 export interface Server {
   version: string;
   started_at: string;
-  backend: { chosen: string; reason: string; others: { backend: string; why_not: string }[] };
+  backend: { chosen: string | null; reason: string; others: { backend: string; why_not: string }[] };
   degraded: string[];
   promises: { promise: string; says: string; mechanism: string }[];
   slots: { total: number; running: number };
   queue: { waiting: number; oldest_ms: number | null };
-  warm: { waiting: number; hits_1h: number; misses_1h: number };
+  warm: { waiting: number | null; hits_1h: number; misses_1h: number };
   limits: Record<string, unknown>;
 }
 

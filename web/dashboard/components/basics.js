@@ -139,7 +139,7 @@ export function Facts({ items }) {
 /** @param {{state: import('../events.js').StreamState}} props */
 export function LiveMark({ state }) {
   if (state === 'live') return html`<span class="live" role="status"><span class="dot"></span>Live</span>`;
-  if (state === 'ended') return null;
+  if (state === 'ended' || state === 'connecting') return null;
   return html`<span class="live" role="status"><span class="dot off"></span>${state === 'paused' ? 'Paused' : 'Reconnecting…'}</span>`;
 }
 

@@ -16,6 +16,8 @@ const TOP_PX = 8;
 const LABELS_PX = 24;
 const LABEL_WIDTH_PX = 96;
 const GRID_LINES = 4;
+const SPARK_PX = 96;
+const SPARK_BARS = 24;
 
 /** @typedef {import('../types.d.ts').Bucket} Bucket */
 /** @typedef {import('../types.d.ts').StatusName} StatusName */
@@ -288,13 +290,21 @@ function powerWords(power) {
   return power >= 3 ? `${10 ** (power - 3)} s` : `${10 ** power} ms`;
 }
 
+/** Sums of neighbours, so that bars stay wide enough. @param {number[]} values */
+function grouped(values) {
+  const size = Math.ceil(values.length / SPARK_BARS);
+  return Array.from({ length: Math.ceil(values.length / size) }, (_, index) =>
+    values.slice(index * size, (index + 1) * size).reduce((sum, value) => sum + value, 0),
+  );
+}
+
 /** @param {{values: number[], label: string}} props */
 export function Spark({ values, label }) {
-  const most = Math.max(1, ...values);
-  const width = 96;
-  const slot = width / Math.max(1, values.length);
-  return html`<svg class="spark" width=${width} height="20" role="img" aria-label=${label}>
-    ${values.map((value, index) => {
+  const bars = grouped(values);
+  const most = Math.max(1, ...bars);
+  const slot = SPARK_PX / Math.max(1, bars.length);
+  return html`<svg class="spark" width=${SPARK_PX} height="20" role="img" aria-label=${label}>
+    ${bars.map((value, index) => {
       const height = value ? Math.max(2, (value / most) * 19) : 1;
       return html`<rect x=${index * slot} y=${20 - height} width=${Math.max(1, slot - 1)} height=${height} fill="var(--accent)" opacity=${value ? 1 : 0.35} />`;
     })}

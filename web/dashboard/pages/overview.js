@@ -28,7 +28,7 @@ const SKILLS_SHOWN = 8;
 
 /** @type {Range[]} */
 const RANGES = [
-  { id: '1h', label: '1 h', words: 'last hour', seconds: 3600, buckets: 60 },
+  { id: '1h', label: '1 h', words: 'last hour', seconds: 3600, buckets: 12 },
   { id: '24h', label: '24 h', words: 'last 24 hours', seconds: 86_400, buckets: 48 },
   { id: '7d', label: '7 d', words: 'last 7 days', seconds: 604_800, buckets: 84 },
 ];
@@ -172,7 +172,7 @@ function Sandbox({ state, usage }) {
   return html`<${Card} title="Sandbox and storage" action=${html`<a href="/ui/security/promises">What it promises</a>`}>
     <${Facts}
       items=${[
-        ['Backend', `${backend.chosen} · ${visible(backend.reason)}`],
+        ['Backend', visible([backend.chosen ?? 'none', backend.reason].filter(Boolean).join(' · '))],
         ['Degraded', degraded],
         ['Places', `${count(slots.total)} at once · ${count(slots.running)} in use`],
         ['Queue', queue.waiting ? `${count(queue.waiting)} waiting${oldest}` : 'empty'],
