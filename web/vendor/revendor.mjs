@@ -18,13 +18,13 @@ const BUNDLES = {
     export * from "preact/hooks";
     export const html = htm.bind(h);`,
   'editor.js': `
-    export { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+    export { history, historyKeymap, indentWithTab, standardKeymap } from "@codemirror/commands";
     export { HighlightStyle, StreamLanguage, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
     export { javascript, json } from "@codemirror/legacy-modes/mode/javascript";
     export { python } from "@codemirror/legacy-modes/mode/python";
     export { shell } from "@codemirror/legacy-modes/mode/shell";
     export { Compartment, EditorState } from "@codemirror/state";
-    export { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, placeholder } from "@codemirror/view";
+    export { EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
     export { tags } from "@lezer/highlight";`,
   'marked.js': `export { Lexer } from "marked";`,
   'ansi.js': `export { createAnsiSequenceParser, createColorPalette, parseAnsiSequences } from "ansi-sequence-parser";`,
@@ -45,6 +45,19 @@ function packageOf(input) {
   return path.slice(0, at + (path[at + 1].startsWith('@') ? 3 : 2)).join('/');
 }
 
+/** Keeps of marked what its lexer needs: a parser made at load time would keep the rest of the package. */
+const lexerOnly = {
+  name: 'lexer-only',
+  setup({ onLoad }) {
+    onLoad({ filter: /marked\.esm\.js$/ }, ({ path }) => {
+      const text = readFileSync(path, 'utf8');
+      const found = /;var \w+=new \w+;function[\s\S]*?export\{[^}]*?(\w+) as Lexer[^}]*\};/;
+      if (!found.test(text)) throw new Error('marked is written differently: see lexerOnly');
+      return { contents: text.replace(found, ';export{$1 as Lexer};'), loader: 'js' };
+    });
+  },
+};
+
 async function bundle(name) {
   const result = await build({
     stdin: { contents: BUNDLES[name], resolveDir: web, sourcefile: name },
@@ -55,6 +68,7 @@ async function bundle(name) {
     legalComments: 'none',
     metafile: true,
     minify: true,
+    plugins: [lexerOnly],
     target: 'es2022',
     write: false,
   });

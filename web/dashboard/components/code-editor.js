@@ -66,13 +66,10 @@ function look(cm) {
     '.cm-scroller': { fontFamily: 'var(--mono)', lineHeight: '20px', fontVariantLigatures: 'none', overflow: 'auto' },
     '.cm-content': { caretColor: 'var(--text)', padding: '10px 0' },
     '.cm-line': { padding: '0 12px 0 8px' },
-    '.cm-cursor': { borderLeftColor: 'var(--text)' },
     '.cm-gutters': { backgroundColor: 'var(--surface)', color: 'var(--text-3)', border: '0' },
     '.cm-lineNumbers .cm-gutterElement': { minWidth: '36px', padding: '0 8px 0 4px' },
     '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
-    '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
-      backgroundColor: 'color-mix(in srgb, var(--accent) 28%, transparent)',
-    },
+    '.cm-content ::selection': { backgroundColor: 'color-mix(in srgb, var(--accent) 28%, transparent)' },
     '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'var(--accent-soft)', outline: '0' },
   });
 }
@@ -95,7 +92,6 @@ function create(cm, host, props) {
     cm.highlightActiveLine(),
     cm.highlightActiveLineGutter(),
     cm.history(),
-    cm.drawSelection(),
     cm.indentOnInput(),
     cm.bracketMatching(),
     cm.syntaxHighlighting(highlight(cm)),
@@ -112,7 +108,7 @@ function create(cm, host, props) {
       if (update.docChanged) props.current.onInput(update.state.doc.toString());
     }),
     // Esc, then Tab leaves the editor: CodeMirror's own rule for `indentWithTab`.
-    cm.keymap.of([{ key: 'Mod-Enter', run }, ...cm.defaultKeymap, ...cm.historyKeymap, cm.indentWithTab]),
+    cm.keymap.of([{ key: 'Mod-Enter', run }, ...cm.standardKeymap, ...cm.historyKeymap, cm.indentWithTab]),
   ];
   const view = new cm.EditorView({ parent: root, root, state: cm.EditorState.create({ doc: value, extensions }) });
   const setLanguage = (/** @type {EditorLanguage} */ next) =>
