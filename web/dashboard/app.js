@@ -14,14 +14,14 @@ import { Shell } from '/ui/shell.js';
 /** @type {Record<string, string[]>} style sheets of a page, beside those of index.html */
 const STYLES = {
   'sign-in': [],
-  overview: ['data'],
-  executions: ['data'],
-  execution: ['data', 'execution', 'logs', 'markdown'],
-  skills: ['data', 'skills'],
-  skill: ['data', 'execution', 'logs', 'markdown', 'skills', 'editor'],
-  playground: ['data', 'execution', 'logs', 'markdown', 'editor'],
-  security: ['data', 'security'],
-  connect: ['data', 'connect'],
+  overview: [],
+  executions: [],
+  execution: ['execution', 'logs', 'markdown'],
+  skills: ['skills'],
+  skill: ['execution', 'logs', 'markdown', 'skills', 'editor'],
+  playground: ['execution', 'logs', 'markdown', 'editor'],
+  security: ['security'],
+  connect: ['connect'],
 };
 
 /** @type {Record<string, 'run'>} what a key needs for a page; other pages say it themselves */

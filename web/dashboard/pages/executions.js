@@ -19,6 +19,7 @@ const CALM_TICK_MS = 10_000;
 /** @typedef {import('../executions-list.js').Filter} Filter */
 /** @typedef {import('../types.d.ts').StatusName} StatusName */
 
+const FILTERS = ['status', 'skill', 'code', 'key', 'since', 'until', 'time'];
 /** @type {StatusName[]} */
 const CHIPS = ['running', 'queued', 'success', 'failed', 'timeout', 'oom', 'cancelled'];
 /** @type {Record<string, [string, number]>} */
@@ -51,8 +52,13 @@ function rangeWords(since, until) {
     const date = new Date(time);
     return Number.isNaN(date.getTime()) ? visible(time) : `${shortDay(date)} ${clockTime(date)}`;
   };
-  if (since && until) return `${words(since)} – ${words(until)}`;
+  if (since && until) return `${words(since)}–${words(until).replace(words(since).slice(0, -5), '')}`;
   return since ? `since ${words(since)}` : `until ${words(until)}`;
+}
+
+/** Everything again is one press away. */
+function clearFilters() {
+  setQuery(Object.fromEntries(FILTERS.map((name) => [name, null])));
 }
 
 /** @param {string} status @param {string} name */
@@ -66,7 +72,7 @@ function toggled(status, name) {
 function StatusChips({ query }) {
   const status = query.get('status') ?? '';
   const chosen = status.split(',').filter(Boolean);
-  const all = chosen.length === 0;
+  const all = FILTERS.every((name) => !query.get(name));
   const shown = [
     ...CHIPS,
     .../** @type {StatusName[]} */ (
@@ -75,7 +81,7 @@ function StatusChips({ query }) {
   ];
   const code = query.get('code') === 'true';
   const pressed = (/** @type {boolean} */ on) => (on ? 'true' : 'false');
-  return html`<button type="button" class="chip" aria-pressed=${pressed(all)} onClick=${() => setQuery({ status: null })}>All</button>
+  return html`<button type="button" class="chip" aria-pressed=${pressed(all)} onClick=${clearFilters}>All</button>
     ${shown.map((name) => {
       const look = STATUSES[name];
       return html`<button type="button" key=${name} class="chip" aria-pressed=${pressed(chosen.includes(name))}
@@ -157,9 +163,7 @@ function SkillSearch({ query }) {
 /** @param {{filtered: boolean}} props */
 function NothingFound({ filtered }) {
   if (filtered) {
-    const all = () =>
-      setQuery({ status: null, skill: null, code: null, key: null, since: null, until: null, time: null });
-    return html`<${Empty} icon="search" title="No executions match" action=${html`<button type="button" class="btn" onClick=${all}>Show all</button>`}>
+    return html`<${Empty} icon="search" title="No executions match" action=${html`<button type="button" class="btn" onClick=${clearFilters}>Show all</button>`}>
       The filters leave nothing. Skill names match as a whole.
     </${Empty}>`;
   }
