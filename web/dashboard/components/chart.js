@@ -205,25 +205,28 @@ export function Bars({ label, buckets, seconds, onOpen }) {
 }
 
 /**
- * Lines through the values; a gap without executions stays a gap.
+ * Lines through the values; a gap without executions stays a gap, a value between two gaps is a dot.
  * @param {Array<number | null>} values
  * @param {(index: number) => number} x
  * @param {(value: number) => number} y
+ * @param {Record<string, string>} look
  */
-function linePath(values, x, y) {
-  let open = false;
-  return values
-    .map((value, index) => {
-      if (value === null) {
-        open = false;
-        return '';
-      }
-      const alone = !open && (values[index + 1] ?? null) === null;
-      const command = `${open ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}${alone ? 'h0.01' : ''}`;
-      open = true;
-      return command;
-    })
-    .join('');
+function linePaths(values, x, y, look) {
+  let line = '';
+  let dots = '';
+  values.forEach((value, index) => {
+    if (value === null) return;
+    const place = `${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
+    const before = (values[index - 1] ?? null) !== null;
+    const after = (values[index + 1] ?? null) !== null;
+    if (before || after) line += `${before ? 'L' : 'M'}${place}`;
+    else dots += `M${place}h0.01`;
+  });
+  const shape = { fill: 'none', 'stroke-linejoin': 'round', 'stroke-linecap': 'round' };
+  return [
+    h('path', { ...shape, ...look, 'stroke-width': 1.6, d: line }),
+    h('path', { ...shape, stroke: look.stroke, 'stroke-width': 5, d: dots }),
+  ];
 }
 
 /** @param {{buckets: Bucket[], seconds: number}} props */
@@ -246,28 +249,12 @@ export function Latency({ buckets, seconds }) {
       y: y(10 ** (from + index)) + 0.5,
       text: powerWords(from + index),
     }));
-    const line = { fill: 'none', 'stroke-width': 1.6, 'stroke-linejoin': 'round', 'stroke-linecap': 'round' };
+    const p50 = buckets.map((bucket) => bucket.p50_ms);
+    const p95 = buckets.map((bucket) => bucket.p95_ms);
     return html`<svg width=${width} height=${height + LABELS_PX} aria-hidden="true">
       <${Frame} lines=${lines} labels=${timeLabels(buckets, seconds, width - LATENCY_LEFT_PX)} left=${LATENCY_LEFT_PX} width=${width} height=${height} />
-      ${h('path', {
-        ...line,
-        stroke: 'var(--text-3)',
-        'stroke-dasharray': '3 3',
-        d: linePath(
-          buckets.map((bucket) => bucket.p95_ms),
-          x,
-          y,
-        ),
-      })}
-      ${h('path', {
-        ...line,
-        stroke: 'var(--accent)',
-        d: linePath(
-          buckets.map((bucket) => bucket.p50_ms),
-          x,
-          y,
-        ),
-      })}
+      ${linePaths(p95, x, y, { stroke: 'var(--text-3)', 'stroke-dasharray': '3 3' })}
+      ${linePaths(p50, x, y, { stroke: 'var(--accent)' })}
       ${buckets.map(
         (
           bucket,

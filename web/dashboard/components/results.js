@@ -141,7 +141,7 @@ function Result({ shown }) {
   const others = forms.length > 1 && !(forms.length === 2 && forms[1][0] === 'text');
   return html`<div class="result">
     <div class="result-head">
-      <p><span>${name}</span>${framed && html`<span>without scripts and network</span>`}</p>
+      <p><span>${name}</span>${address && html`<span>without scripts and network</span>`}</p>
       <div class="result-tools">
         ${others && html`<${Choice} label="Shown as" items=${forms.map(([id, label]) => ({ id, label }))} selected=${form} onSelect=${setForm} />`}
         ${address && html`<a class="btn quiet small" href=${address} download=${`result-${shown.index + 1}.${form}`}><${Icon} name="download" />Save</a>`}
