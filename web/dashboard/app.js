@@ -17,11 +17,11 @@ const STYLES = {
   overview: [],
   executions: [],
   execution: ['execution', 'logs', 'markdown'],
-  skills: ['skills'],
-  skill: ['execution', 'logs', 'markdown', 'skills', 'editor'],
-  playground: ['execution', 'logs', 'markdown', 'editor'],
-  security: ['security'],
-  connect: ['connect'],
+  skills: ['pages'],
+  skill: ['execution', 'logs', 'markdown', 'pages'],
+  playground: ['execution', 'logs', 'markdown', 'pages'],
+  security: ['pages'],
+  connect: ['pages'],
 };
 
 /** @type {Record<string, 'run'>} what a key needs for a page; other pages say it themselves */

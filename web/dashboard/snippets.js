@@ -73,3 +73,20 @@ with urllib.request.urlopen(request) as response:
     print(json.load(response)["output"])
 `;
 }
+
+/**
+ * @param {string} body JSON text of the request
+ * @param {string} [origin]
+ */
+export function javascriptCode(body, origin = location.origin) {
+  return `const response = await fetch("${origin}/v1/executions", {
+  method: "POST",
+  headers: {
+    Authorization: "Bearer " + process.env.SKILLBOX_API_KEY,
+    "Content-Type": "application/json",
+  },
+  body: ${JSON.stringify(body)},
+});
+const execution = await response.json();
+console.log(execution.status, execution.output ?? execution.detail);`;
+}

@@ -13,7 +13,7 @@ import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { ApiError } from '/ui/api.js';
 import { Icon } from '/ui/components/icons.js';
 import { toast } from '/ui/components/toast.js';
-import { ago, fullTime } from '/ui/format.js';
+import { ago, fullTime, visible } from '/ui/format.js';
 
 /** @typedef {import('../types.d.ts').Content} Content */
 
@@ -148,4 +148,11 @@ export function MissingScope({ scope }) {
   return html`<${Empty} icon="lock" title="This key may not see this page">
     It needs the scope <code>${scope}</code>. Sign in with a key that has it.
   </${Empty}>`;
+}
+
+/** A sentence from outside with code between backticks, and nothing else of Markdown. @param {{text: string}} props */
+export function Words({ text }) {
+  return visible(text)
+    .split('`')
+    .map((part, index, all) => (index % 2 === 1 && index < all.length - 1 ? html`<code>${part}</code>` : part));
 }

@@ -3,7 +3,7 @@ import { html, useState } from '/ui/vendor/preact.js';
 import { getText, withQuery } from '/ui/api.js';
 import { Card, CodeBlock, CopyButton, Facts, PageHead, Problem, Skeleton } from '/ui/components/basics.js';
 import { Choice, Tabs } from '/ui/components/tabs.js';
-import { javascriptCode } from '/ui/examples.js';
+import { javascriptCode } from '/ui/snippets.js';
 import { visible } from '/ui/format.js';
 import { useData, useTitle } from '/ui/hooks.js';
 import { allows, signIn } from '/ui/session.js';

@@ -1,24 +1,236 @@
-// One version of a skill: run it, read it, compare it with others, use it elsewhere, delete it.
+// One version of a skill: run it, read it, check it, compare it with others, use it elsewhere, delete it.
 import { html, useState } from '/ui/vendor/preact.js';
-import { getJson, remove } from '/ui/api.js';
-import { Ago, MissingScope, PageHead, Problem, Skeleton } from '/ui/components/basics.js';
+import { getJson, remove, withQuery } from '/ui/api.js';
+import {
+  Ago,
+  Card,
+  CodeBlock,
+  CopyButton,
+  Empty,
+  Facts,
+  MissingScope,
+  PageHead,
+  Problem,
+  Skeleton,
+  SkeletonRows,
+} from '/ui/components/basics.js';
 import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
-import { SaveButton } from '/ui/components/save.js';
-import { LinkTabs } from '/ui/components/tabs.js';
+import { Markdown } from '/ui/components/markdown.js';
+import { Choice, LinkTabs, Tabs } from '/ui/components/tabs.js';
 import { toast } from '/ui/components/toast.js';
-import { counted, visible } from '/ui/format.js';
+import { bytes, counted, duration, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
-import { Checks } from '/ui/pages/skill/checks.js';
-import { SkillText } from '/ui/pages/skill/document.js';
-import { Files } from '/ui/pages/skill/files.js';
+import { Files, SaveButton } from '/ui/pages/skill/files.js';
 import { RunTab } from '/ui/pages/skill/run.js';
-import { UseIt } from '/ui/pages/skill/use.js';
-import { Versions } from '/ui/pages/skill/versions.js';
+import { Versions } from '/ui/pages/skill/files.js';
+import { Findings } from '/ui/pages/skills.js';
 import { navigate } from '/ui/router.js';
-import { allows } from '/ui/session.js';
+import { allows, signIn } from '/ui/session.js';
+import { cliCommand, curlCommand, javascriptCode, pythonCode } from '/ui/snippets.js';
+
+/**
+ * A value that an input schema may accept: defaults, examples, and what is required.
+ * @param {any} schema
+ * @param {number} [depth]
+ * @returns {unknown}
+ */
+export function exampleOf(schema, depth = 0) {
+  if (!schema || typeof schema !== 'object' || depth > 4) return {};
+  const first = schema.default ?? schema.const ?? schema.examples?.[0] ?? schema.enum?.[0];
+  if (first !== undefined) return first;
+  const type = Array.isArray(schema.type) ? schema.type[0] : schema.type;
+  if (type === 'string') return '…';
+  if (type === 'integer' || type === 'number') return schema.minimum ?? 1;
+  if (type === 'boolean') return true;
+  if (type === 'array') return typeof schema.items === 'object' ? [exampleOf(schema.items, depth + 1)] : [];
+  const properties = schema.properties ?? {};
+  const one = [...(schema.oneOf ?? []), ...(schema.anyOf ?? [])].find((part) => Array.isArray(part?.required));
+  const wanted = new Set([...(Array.isArray(schema.required) ? schema.required : []), ...(one?.required ?? [])]);
+  if (wanted.size === 0 && Object.keys(properties).length > 0) wanted.add(Object.keys(properties)[0]);
+  return Object.fromEntries([...wanted].map((name) => [name, exampleOf(properties[name] ?? {}, depth + 1)]));
+}
 
 /** @typedef {import('./skills/types.d.ts').Skill} Skill */
+
+/** @type {Record<string, string>} */
+const SOURCES = {
+  skill_toml: 'skill.toml',
+  metadata: 'metadata',
+  front_matter: 'front matter',
+  inferred: 'derived from the files',
+};
+
+/** @param {Skill} skill @param {string} key */
+function source(skill, key) {
+  const origin = skill.origins[key];
+  return origin ? html` <span class="muted">${SOURCES[origin] ?? origin}</span>` : null;
+}
+
+/** @param {Skill} skill @returns {Array<[string, unknown] | null>} */
+function declared(skill) {
+  const text = (/** @type {string | null} */ value) => value && visible(value);
+  const { timeout, memory_bytes: memory, cpu_millis: cpu, disk_bytes: disk } = skill;
+  return [
+    [
+      'Entrypoint',
+      skill.entrypoint && html`<span class="mono">${visible(skill.entrypoint)}</span>${source(skill, 'entrypoint')}`,
+    ],
+    ['Image', skill.image && html`<span class="mono">${visible(skill.image)}</span>`],
+    timeout === null ? null : ['Time limit', html`${duration(timeout * 1000)}${source(skill, 'timeout')}`],
+    memory === null ? null : ['Memory', bytes(memory)],
+    cpu === null ? null : ['CPU', `${cpu / 1000} of a core`],
+    disk === null ? null : ['Workspace', bytes(disk)],
+    ['Secrets', skill.secrets.length > 0 && html`<span class="mono">${skill.secrets.join(', ')}</span>`],
+    [
+      'Packages added',
+      skill.requirements.length > 0 && html`<span class="mono">${visible(skill.requirements.join(', '))}</span>`,
+    ],
+    ['Licence', text(skill.license)],
+    ['Compatibility', text(skill.compatibility)],
+    ['Allowed tools', text(skill.allowed_tools)],
+    ...Object.entries(skill.metadata).map(
+      ([key, value]) => /** @type {[string, unknown]} */ ([visible(key), visible(value)]),
+    ),
+  ].map((item) => (item?.[1] ? /** @type {[string, unknown]} */ (item) : null));
+}
+
+/** @param {{title: string, schema: unknown}} props */
+function SchemaCard({ title, schema }) {
+  if (!schema) return null;
+  const text = JSON.stringify(schema, null, 2);
+  return html`<${Card} title=${title} action=${html`<${CopyButton} text=${text} label=${`Copy ${title.toLowerCase()}`} />`} flush>
+    <pre class="schema" tabindex="0" role="region" aria-label=${title}><code>${visible(text)}</code></pre>
+  </${Card}>`;
+}
+
+/** @param {{skill: Skill}} props */
+export function SkillText({ skill }) {
+  const facts = [
+    ...declared(skill),
+    /** @type {[string, unknown]} */ (['Digest', html`<span class="mono">${skill.digest}</span>`]),
+  ];
+  return html`<div class="columns">
+    <${Card} title="Instructions">
+      ${
+        skill.instructions.trim()
+          ? html`<${Markdown} text=${skill.instructions} />`
+          : html`<${Empty} icon="file" title="No instructions">The front matter of SKILL.md is all there is.</${Empty}>`
+      }
+    </${Card}>
+    <div class="stack">
+      <${Card} title="Declared"><${Facts} items=${facts} /></${Card}>
+      <${SchemaCard} title="Input schema" schema=${skill.input_schema} />
+      <${SchemaCard} title="Output schema" schema=${skill.output_schema} />
+    </div>
+  </div>`;
+}
+
+/** @typedef {import('./skills/types.d.ts').Finding} Finding */
+
+/** @param {{skill: Skill}} props */
+export function Checks({ skill }) {
+  const path = `/v1/skills/${encodeURIComponent(skill.name)}/${encodeURIComponent(skill.version)}/lint`;
+  const { data, error, reload } = useData(
+    async (signal) => /** @type {{findings: Finding[]}} */ (await getJson(path, { signal })),
+    [path],
+  );
+  if (error) return html`<${Problem} error=${error} retry=${reload} />`;
+  if (!data) return html`<${Card} title="Checks" flush><${SkeletonRows} rows=${3} /></${Card}>`;
+  if (data.findings.length === 0) {
+    return html`<${Card}><${Empty} icon="success" title="Nothing to report">The lint of this server found no error and no warning.</${Empty}></${Card}>`;
+  }
+  return html`<${Card} title="Checks"><${Findings} findings=${data.findings} /></${Card}>`;
+}
+
+const PAGES_MAX = 10;
+
+const FORMATS = [
+  { id: 'mcp', label: 'MCP' },
+  { id: 'openai', label: 'OpenAI' },
+  { id: 'anthropic', label: 'Anthropic' },
+];
+
+const WAYS = [
+  { id: 'curl', label: 'curl' },
+  { id: 'cli', label: 'Command line' },
+  { id: 'python', label: 'Python' },
+  { id: 'javascript', label: 'JavaScript' },
+];
+
+/** @type {Record<string, (body: string) => string>} */
+const CODE = { curl: curlCommand, cli: cliCommand, python: pythonCode, javascript: javascriptCode };
+
+/** The JSON text of a request that runs the skill. @param {Skill} skill */
+function exampleRequest({ name, version, dialect, actions, input_schema: schema }) {
+  const call = dialect === 'toolbox' ? { script: actions[0]?.path } : { input: exampleOf(schema) };
+  return JSON.stringify({ skill: name, version, ...call });
+}
+
+/** @param {{skill: Skill}} props */
+function Call({ skill }) {
+  const [way, setWay] = useState('curl');
+  const code = CODE[way](exampleRequest(skill));
+  const name = signIn.get().session?.key.name;
+  return html`<${Card} title="Call it" action=${html`<${Tabs} id="way" label="Language" items=${WAYS} selected=${way} onSelect=${setWay} />`}>
+    <div class="stack" role="tabpanel" id="way-panel">
+      <p class="muted">Put a key with the scope <code>run</code>${name && html`, such as “${name}”,`} into <code>SKILLBOX_API_KEY</code>.</p>
+      <${CodeBlock} code=${code} label="Copy" />
+    </div>
+  </${Card}>`;
+}
+
+/**
+ * @param {string} name
+ * @param {string} format
+ * @param {AbortSignal} signal
+ */
+async function definition(name, format, signal) {
+  const wanted = name.replaceAll('.', '_');
+  /** @type {string | null} */
+  let token = null;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const list = await getJson(withQuery('/v1/tools', { format, limit: 200, page_token: token }), { signal });
+    const found = list.items.find((/** @type {any} */ tool) => (tool.function ?? tool).name === wanted);
+    if (found) return found;
+    token = list.next_page_token;
+    if (!token) return null;
+  }
+  return null;
+}
+
+/** @param {{skill: Skill}} props */
+function ToolDefinition({ skill }) {
+  const [format, setFormat] = useState('mcp');
+  const { data, error, reload } = useData(
+    async (signal) => ({ tool: await definition(skill.name, format, signal) }),
+    [skill.name, format],
+  );
+  const isLatest = skill.version === skill.latest;
+  return html`<${Card} title="Tool definition" action=${html`<${Choice} label="Format" items=${FORMATS} selected=${format} onSelect=${setFormat} />`}>
+    <div class="stack">
+      ${!isLatest && html`<p class="muted">Of the latest version, ${skill.latest}: only that is offered to models.</p>`}
+      ${error && html`<${Problem} error=${error} retry=${reload} />`}
+      ${!data && !error && html`<${Skeleton} height=${200} />`}
+      ${data?.tool && html`<${CodeBlock} code=${JSON.stringify(data.tool, null, 2)} label="Copy the definition" />`}
+      ${data && !data.tool && html`<p class="muted">This skill is no tool: it has no program. Models read its instructions.</p>`}
+    </div>
+  </${Card}>`;
+}
+
+/** @param {{skill: Skill}} props */
+export function UseIt({ skill }) {
+  if (skill.dialect === 'instructions') {
+    return html`<${Card}><${Empty} icon="file" title="Nothing to call">
+      This skill has only instructions. Other programs mount it with <code>mount_skills</code> and read it at <code>/skills/${skill.name}</code>.
+    </${Empty}></${Card}>`;
+  }
+  return html`<div class="stack">
+    ${allows('run') && html`<${Call} skill=${skill} />`}
+    <${ToolDefinition} skill=${skill} />
+  </div>`;
+}
+
 /** @typedef {import('./skills/types.d.ts').SkillSummary} SkillSummary */
 /** @typedef {import('../types.d.ts').List<SkillSummary>} SkillList */
 

@@ -1,15 +1,206 @@
 // Skills: a card for each, and publishing by dropping a zip or a folder anywhere on the page.
-import { html, useEffect, useMemo, useState } from '/ui/vendor/preact.js';
-import { getJson, withQuery } from '/ui/api.js';
+import { html, useEffect, useMemo, useRef, useState } from '/ui/vendor/preact.js';
+import { ApiError, getJson, upload, withQuery } from '/ui/api.js';
 import { Ago, CodeBlock, Empty, MissingScope, PageHead, Problem, Skeleton } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
 import { bytes, counted, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
-import { Publish, usePublishing } from '/ui/pages/skills/publish.js';
 import { setQuery } from '/ui/router.js';
 import { allows } from '/ui/session.js';
+import { packDropped, packFiles } from '/ui/zip.js';
 
+/** @typedef {import('./skills/types.d.ts').Finding} Finding */
+/** @typedef {import('./skills/types.d.ts').Skill} Skill */
 /** @typedef {import('./skills/types.d.ts').SkillSummary} SkillSummary */
+/** @typedef {'packing' | 'checking' | 'sending' | 'published' | 'unchanged' | 'refused'} Step */
+/**
+ * @typedef {object} Current
+ * @property {Step} step
+ * @property {string} name
+ * @property {number} [size]
+ * @property {number} [sent]
+ * @property {Finding[]} findings
+ * @property {Error} [error]
+ * @property {Skill} [skill]
+ */
+/**
+ * @typedef {object} Publishing
+ * @property {Current | null} current
+ * @property {boolean} isOver something is dragged over the page
+ * @property {(files: File[]) => void} takeFiles
+ * @property {() => void} dismiss
+ */
+
+/** The archive as the file of a form, whose name is that of a skill that declares none. @param {string} name @param {Blob} archive */
+function formOf(name, archive) {
+  const boundary = `skillbox-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`;
+  const safe = name.replace(/[^\w.\- ]/g, '_').slice(0, 100);
+  const fileName = /\.(zip|skill)$/i.test(safe) ? safe : `${safe}.zip`;
+  const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${fileName}"\r\nContent-Type: application/zip\r\n\r\n`;
+  const body = new Blob([head, archive, `\r\n--${boundary}--\r\n`]);
+  return { body, type: `multipart/form-data; boundary=${boundary}` };
+}
+
+/** @param {Finding[]} findings */
+const hasError = (findings) => findings.some((finding) => finding.level === 'error');
+
+/** @param {unknown} reason @returns {Error} */
+const asError = (reason) => (reason instanceof Error ? reason : new Error(String(reason)));
+
+/**
+ * @param {{enabled: boolean, known: SkillSummary[], onPublished: () => void}} options
+ * @returns {Publishing}
+ */
+export function usePublishing({ enabled, known, onPublished }) {
+  const [current, setCurrent] = useState(/** @type {Current | null} */ (null));
+  const [isOver, setOver] = useState(false);
+  const abort = useRef(/** @type {AbortController | null} */ (null));
+
+  const publish = async (/** @type {Promise<import('../zip.js').Packed>} */ packing) => {
+    abort.current?.abort();
+    abort.current = new AbortController();
+    const { signal } = abort.current;
+    const show = (/** @type {Partial<Current>} */ change) =>
+      !signal.aborted && setCurrent((before) => ({ step: 'packing', name: '', findings: [], ...before, ...change }));
+    setCurrent({ step: 'packing', name: '', findings: [] });
+    try {
+      const { name, archive } = await packing;
+      const { body, type } = formOf(name, archive);
+      show({ step: 'checking', name, size: archive.size });
+      const { findings } = await upload('/v1/skills/lint', body, { type, signal });
+      show({ findings });
+      if (hasError(findings)) return show({ step: 'refused' });
+      show({ step: 'sending', sent: 0 });
+      const onProgress = (/** @type {number} */ sent) => show({ sent });
+      /** @type {Skill} */
+      const skill = await upload('/v1/skills', body, { type, signal, onProgress });
+      const isKnown = known.some((one) => one.name === skill.name && one.digest === skill.digest);
+      show({ step: isKnown ? 'unchanged' : 'published', skill });
+      onPublished();
+    } catch (reason) {
+      show({ step: 'refused', error: asError(reason) });
+    }
+  };
+  const latest = useRef(publish);
+  latest.current = publish;
+
+  useEffect(() => () => abort.current?.abort(), []);
+  useEffect(() => (enabled ? listenForDrops(setOver, (packing) => latest.current(packing)) : undefined), [enabled]);
+  const dismiss = () => {
+    abort.current?.abort();
+    setCurrent(null);
+  };
+  return { current, isOver, takeFiles: (files) => publish(packFiles(files)), dismiss };
+}
+
+/**
+ * @param {(isOver: boolean) => void} setOver
+ * @param {(packing: Promise<import('../zip.js').Packed>) => void} take
+ */
+function listenForDrops(setOver, take) {
+  let depth = 0;
+  const isFiles = (/** @type {DragEvent} */ event) => event.dataTransfer?.types.includes('Files') ?? false;
+  const enter = (/** @type {DragEvent} */ event) => {
+    if (!isFiles(event)) return;
+    event.preventDefault();
+    depth += 1;
+    setOver(true);
+  };
+  const over = (/** @type {DragEvent} */ event) => {
+    if (!isFiles(event)) return;
+    event.preventDefault();
+    if (event.dataTransfer) event.dataTransfer.dropEffect = 'copy';
+  };
+  const leave = (/** @type {DragEvent} */ event) => {
+    if (!isFiles(event)) return;
+    depth = Math.max(0, depth - 1);
+    if (depth === 0) setOver(false);
+  };
+  const drop = (/** @type {DragEvent} */ event) => {
+    if (!isFiles(event) || !event.dataTransfer) return;
+    event.preventDefault();
+    depth = 0;
+    setOver(false);
+    take(packDropped(event.dataTransfer));
+  };
+  window.addEventListener('dragenter', enter);
+  window.addEventListener('dragover', over);
+  window.addEventListener('dragleave', leave);
+  window.addEventListener('drop', drop);
+  return () => {
+    window.removeEventListener('dragenter', enter);
+    window.removeEventListener('dragover', over);
+    window.removeEventListener('dragleave', leave);
+    window.removeEventListener('drop', drop);
+  };
+}
+
+/** @param {{findings: Finding[]}} props */
+export function Findings({ findings }) {
+  return html`<ul class="findings">
+    ${findings.map((finding) => {
+      const isError = finding.level === 'error';
+      const place = [finding.path, finding.line]
+        .filter((part) => part !== null && part !== undefined && part !== '')
+        .join(':');
+      return html`<li>
+        <span class=${`status ${isError ? 'bad' : 'warn'}`}><${Icon} name=${isError ? 'failed' : 'warning'} />${isError ? 'Error' : 'Warning'}</span>
+        <span class="finding-words">${visible(finding.message)}
+          ${place && html` <span class="mono muted">${visible(place)}</span>`}
+          ${finding.code && html` <span class="mono muted">${finding.code}</span>`}</span>
+      </li>`;
+    })}
+  </ul>`;
+}
+
+/** @param {Current} current */
+function words({ step, name, sent = 0, size = 0, skill, error, findings }) {
+  const errors = findings.filter((finding) => finding.level === 'error').length;
+  if (step === 'packing') return 'Reading the files…';
+  if (step === 'checking') return `Checking ${name}, ${bytes(size)}…`;
+  if (step === 'sending') return `Uploading ${name}: ${bytes(Math.min(sent, size))} of ${bytes(size)}`;
+  if (step === 'published') return `${skill?.name} ${skill?.version} is published`;
+  if (step === 'unchanged') return `${skill?.name} ${skill?.version} was published before, with the same content`;
+  if (error) return name ? `${name} was not published` : 'Nothing was published';
+  return `${name} was not published: ${errors === 1 ? 'one error' : `${errors} errors`} to correct`;
+}
+
+/** @type {Record<Step, [string, string]>} class and icon */
+const LOOKS = {
+  packing: ['', 'running'],
+  checking: ['', 'running'],
+  sending: ['', 'running'],
+  published: ['ok', 'success'],
+  unchanged: ['', 'info'],
+  refused: ['bad', 'failed'],
+};
+
+/** @param {{state: Publishing}} props */
+export function Publish({ state }) {
+  const { current, isOver, dismiss } = state;
+  const overlay = html`<div class="drop-overlay"><div><${Icon} name="upload" size=${32} /><p>Drop the zip or folder to publish it</p></div></div>`;
+  if (!current) return isOver ? overlay : null;
+  const { step, skill, error, findings, sent = 0, size = 0 } = current;
+  const [look, icon] = LOOKS[step];
+  const isDone = step === 'published' || step === 'unchanged';
+  const requestId = error instanceof ApiError ? error.requestId : null;
+  return html`${isOver && overlay}
+    <section class=${`notice ${look}`} aria-label="Publishing">
+      <${Icon} name=${icon} class=${look || 'accent'} />
+      <div>
+        <p class="title" role="status">${visible(words(current))}</p>
+        ${error && html`<p role="alert">${visible(error.message)}</p>`}
+        ${requestId && html`<p class="small muted">Request <span class="mono">${requestId}</span></p>`}
+        ${step === 'sending' && html`<progress class="progress" max=${size} value=${Math.min(sent, size)} aria-label="Uploaded"></progress>`}
+        ${findings.length > 0 && html`<${Findings} findings=${findings} />`}
+        ${isDone && skill && html`<p><a href=${`/ui/skills/${skill.name}/${encodeURIComponent(skill.version)}`}>Open ${skill.name}</a></p>`}
+      </div>
+      <button type="button" class="btn quiet icon small" aria-label=${step === 'sending' ? 'Cancel the upload' : 'Dismiss'} onClick=${dismiss}>
+        <${Icon} name="close" />
+      </button>
+    </section>`;
+}
+
 /** @typedef {import('../types.d.ts').List<SkillSummary>} SkillList */
 
 const PAGE = 50;

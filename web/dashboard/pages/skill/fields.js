@@ -1,6 +1,6 @@
 // What a form needs to know of an input schema: fields, and of which members one is to be given.
 import { count } from '/ui/format.js';
-import { fault, isNumber, members, objectText } from '/ui/json-text.js';
+import { fault, isNumber, members, objectText } from '/ui/request-text.js';
 
 /** @typedef {Record<string, any>} Schema */
 /** @typedef {'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'json'} FieldKind */
