@@ -33,39 +33,45 @@ const LANGUAGES = [
   { id: 'bash', label: 'Bash' },
 ];
 
+/** @param {string[]} all */
+const lines = (...all) => `${all.join('\n')}\n`;
+
 /** @type {Draft} */
 const FIRST = {
   language: 'python',
   code: {
-    python: `import math, time
-
-# What is printed arrives as it is printed.
-for n in range(1, 6):
-    print(f"\\x1b[34mstep {n}\\x1b[0m  {math.sqrt(n):.4f}", flush=True)
-    time.sleep(0.15)
-
-
-def main(args):
-    # What main returns is the output.
-    return {"squares": [n * n for n in range(5)], "ok": True}
-`,
-    node: `// What is printed arrives as it is printed.
-for (let n = 1; n <= 5; n += 1) console.log(\`step \${n}  \${Math.sqrt(n).toFixed(4)}\`);
-
-// What main returns is the output.
-export function main(args) {
-  return { squares: [0, 1, 2, 3, 4].map((n) => n * n), ok: true };
-}
-`,
-    bash: `# What is printed arrives as it is printed.
-for n in 1 2 3 4 5; do
-  echo "step $n"
-  sleep 0.15
-done
-
-# JSON in this file is the output.
-echo '{"ok": true}' > "$SANDBOX_OUTPUT"
-`,
+    python: lines(
+      'import math, time',
+      '',
+      '# What is printed arrives as it is printed.',
+      'for n in range(1, 6):',
+      '    print(f"\\x1b[34mstep {n}\\x1b[0m  {math.sqrt(n):.4f}", flush=True)',
+      '    time.sleep(0.15)',
+      '',
+      '',
+      'def main(args):',
+      '    # What main returns is the output.',
+      '    return {"squares": [n * n for n in range(5)], "ok": True}',
+    ),
+    node: lines(
+      '// What is printed arrives as it is printed.',
+      'for (let n = 1; n <= 5; n += 1) console.log("step", n, Math.sqrt(n).toFixed(4));',
+      '',
+      '// What main returns is the output.',
+      'export function main(args) {',
+      '  return { squares: [0, 1, 2, 3, 4].map((n) => n * n), ok: true };',
+      '}',
+    ),
+    bash: lines(
+      '# What is printed arrives as it is printed.',
+      'for n in 1 2 3 4 5; do',
+      '  echo "step $n"',
+      '  sleep 0.15',
+      'done',
+      '',
+      '# JSON in this file is the output.',
+      'echo \'{"ok": true}\' > "$SANDBOX_OUTPUT"',
+    ),
   },
   input: '{}',
   packages: '',

@@ -216,7 +216,7 @@ export function Versions({ skill, versions, from }) {
     </select></label>`;
   return html`<div class="stack">
     <${Card} title="Versions" action=${html`<span class="small muted">the last push first</span>`} flush>
-      <div class="table-scroll"><table class="table">
+      <div class="table-scroll"><table class="table versions">
         <thead><tr><th scope="col">Version</th><th scope="col">Digest</th><th scope="col" class="right">Files</th><th scope="col" class="right">Size</th><th scope="col" class="right">Published</th></tr></thead>
         <tbody>${versions.map(
           (one) => html`<tr key=${one.version}>
