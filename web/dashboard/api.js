@@ -1,4 +1,4 @@
-// The only module that sends requests: page token, problem documents, uploads.
+// The only module that sends requests: page token, problem documents, uploads, saved files.
 
 const PAGE_TOKEN = 'skillbox-page';
 const PAGE_HEADER = 'X-Skillbox-Page';
@@ -218,4 +218,19 @@ export function ownPath(url) {
   } catch {
     return undefined;
   }
+}
+
+const KEPT_MS = 60_000;
+
+/**
+ * @param {string} name
+ * @param {Blob} blob
+ */
+export function saveBlob(name, blob) {
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), KEPT_MS);
 }

@@ -1,9 +1,8 @@
 // Entry: session, router, shell; each page is loaded when it is first opened.
 import { Component, html, render, useEffect, useState } from '/ui/vendor/preact.js';
-import { Empty, MissingScope, Problem, Skeleton } from '/ui/components/basics.js';
-import { Toasts } from '/ui/components/toast.js';
+import { Empty, MissingScope, Problem, Skeleton, Toasts } from '/ui/components/basics.js';
 import { overlay, startKeys } from '/ui/keys.js';
-import { useObservable } from '/ui/observable.js';
+import { useObservable } from '/ui/hooks.js';
 import { route, startRouter } from '/ui/router.js';
 import { allows, restoreSession, signIn, watchLinks } from '/ui/session.js';
 import { Shell } from '/ui/shell.js';
@@ -16,10 +15,10 @@ const STYLES = {
   'sign-in': [],
   overview: [],
   executions: [],
-  execution: ['execution', 'logs', 'markdown'],
+  execution: ['execution'],
   skills: ['pages'],
-  skill: ['execution', 'logs', 'markdown', 'pages'],
-  playground: ['execution', 'logs', 'markdown', 'pages'],
+  skill: ['execution', 'pages'],
+  playground: ['execution', 'pages'],
   security: ['pages'],
   connect: ['pages'],
 };

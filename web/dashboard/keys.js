@@ -2,7 +2,7 @@
 //
 //   useKeys({ r: reload, 'mod+Enter': run }, [reload, run])
 import { useEffect } from '/ui/vendor/preact.js';
-import { observable } from '/ui/observable.js';
+import { observable } from '/ui/hooks.js';
 import { navigate } from '/ui/router.js';
 
 const STORED = 'skillbox-letters';

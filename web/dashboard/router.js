@@ -1,5 +1,5 @@
 // Addresses and pages: one table, links without a reload, Back where the list was.
-import { observable } from '/ui/observable.js';
+import { observable } from '/ui/hooks.js';
 
 /**
  * @typedef {object} Route

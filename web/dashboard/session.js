@@ -1,11 +1,11 @@
 // Who is signed in, and what the key's scopes allow.
 import { ApiError, getJson, keepPageToken, onSignedOut, pageToken, postJson, remove } from '/ui/api.js';
-import { observable } from '/ui/observable.js';
+import { observable } from '/ui/hooks.js';
 
 /** @typedef {import('./types.d.ts').Session} Session */
 /** @typedef {{state: 'unknown' | 'out' | 'in' | 'unreachable', session: Session | null, reason: string | null}} SignIn */
 
-/** @type {import('./observable.js').Observable<SignIn>} */
+/** @type {import('./hooks.js').Observable<SignIn>} */
 export const signIn = observable(/** @type {SignIn} */ ({ state: 'unknown', session: null, reason: null }));
 
 /** @param {string | null} reason */

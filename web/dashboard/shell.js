@@ -3,9 +3,9 @@ import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getJson } from '/ui/api.js';
 import { Icon, Mark } from '/ui/components/icons.js';
 import { Menu } from '/ui/components/dialog.js';
-import { Toasts } from '/ui/components/toast.js';
+import { Toasts } from '/ui/components/basics.js';
 import { visible } from '/ui/format.js';
-import { observable, useObservable } from '/ui/observable.js';
+import { observable, useObservable } from '/ui/hooks.js';
 import { allows, signIn, signOut } from '/ui/session.js';
 import { switchTheme } from '/ui/theme.js';
 

@@ -1,5 +1,5 @@
 // The same request for curl, the command line and Python. Input and arguments stay byte for byte.
-import { memberText } from '/ui/exact-json.js';
+import { memberText } from '/ui/components/json-tree.js';
 
 /** Quotes a word for a POSIX shell. @param {string} text */
 export function shellWord(text) {

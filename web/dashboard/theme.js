@@ -1,5 +1,5 @@
 // The theme follows the system until a person chooses; only a choice is stored.
-import { observable } from '/ui/observable.js';
+import { observable } from '/ui/hooks.js';
 
 const STORED = 'skillbox-theme';
 /** @typedef {'light' | 'dark'} Theme */

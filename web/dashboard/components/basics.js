@@ -9,11 +9,145 @@
 //   <${Ago} time=${execution.created_at} now=${now} />
 //   <${Facts} items=${[['Digest', html`…`], …]} />              null values are left out
 //   <${LiveMark} state=${streamState} />
-import { html, useEffect, useState } from '/ui/vendor/preact.js';
+//   toast('Copied');                                            what has no place on the page
+//   <${Status} status="oom" />  <${Status} status="oom" pill long />     "Memory" in lists, "Out of memory" in headings
+//   <${Tabs} label="Logs" items=${[{id: 'stdout', label: 'stdout', count: 3}]} selected="stdout" onSelect=${select} />
+//   <${LinkTabs} label="Skill" items=${[{id: 'run', label: 'Run', href: '/ui/…'}]} selected="run" />
+//   <${Choice} label="Time" items=${[{id: '24h', label: '24 h'}]} selected="24h" onSelect=${select} />   one of a few
 import { ApiError } from '/ui/api.js';
 import { Icon } from '/ui/components/icons.js';
-import { toast } from '/ui/components/toast.js';
 import { ago, fullTime, visible } from '/ui/format.js';
+import { observable, useObservable } from '/ui/hooks.js';
+import { html, useEffect, useState } from '/ui/vendor/preact.js';
+
+const SHOWN_MS = 3000;
+let lastId = 0;
+
+/** @type {import('../hooks.js').Observable<Array<{id: number, text: string}>>} */
+const toasts = observable(/** @type {Array<{id: number, text: string}>} */ ([]));
+
+/** @param {string} text */
+export function toast(text) {
+  lastId += 1;
+  const id = lastId;
+  toasts.set([...toasts.get().slice(-2), { id, text }]);
+  setTimeout(() => toasts.set(toasts.get().filter((item) => item.id !== id)), SHOWN_MS);
+}
+
+export function Toasts() {
+  const items = useObservable(toasts);
+  return html`<div class="toasts" role="status" aria-live="polite">
+    ${items.map((item) => html`<div class="toast" key=${item.id}><${Icon} name="check" />${item.text}</div>`)}
+  </div>`;
+}
+
+/** @typedef {import('../types.d.ts').StatusName} StatusName */
+/** @typedef {{word: string, long: string, family: string, fill: string}} Look */
+
+/** @type {Record<StatusName, Look>} */
+export const STATUSES = {
+  queued: { word: 'Queued', long: 'Queued', family: 'idle', fill: 'var(--idle-fill)' },
+  running: { word: 'Running', long: 'Running', family: 'accent', fill: 'var(--accent)' },
+  success: { word: 'Success', long: 'Success', family: 'ok', fill: 'var(--ok-fill)' },
+  failed: { word: 'Failed', long: 'Failed', family: 'bad', fill: 'var(--bad-fill)' },
+  timeout: { word: 'Timed out', long: 'Timed out', family: 'warn', fill: 'var(--warn-fill)' },
+  oom: { word: 'Memory', long: 'Out of memory', family: 'memory', fill: 'var(--memory-fill)' },
+  cancelled: { word: 'Cancelled', long: 'Cancelled', family: 'idle', fill: 'var(--idle-fill)' },
+  denied: { word: 'Denied', long: 'Denied', family: 'bad', fill: 'var(--bad-fill)' },
+  interrupted: { word: 'Interrupted', long: 'Interrupted', family: 'warn', fill: 'var(--warn-fill)' },
+};
+
+/** Statuses that did not succeed, the order of charts. */
+export const FAILURES = /** @type {StatusName[]} */ (['failed', 'timeout', 'oom', 'denied', 'interrupted']);
+
+/**
+ * @param {string} status
+ * @returns {Look}
+ */
+export function lookOf(status) {
+  const known = STATUSES[/** @type {StatusName} */ (status)];
+  return known ?? { word: status, long: status, family: 'idle', fill: 'var(--idle-fill)' };
+}
+
+/** @param {string} status */
+export function isEnded(status) {
+  return status !== 'queued' && status !== 'running';
+}
+
+/**
+ * @param {{status: string, pill?: boolean, long?: boolean, place?: number | null}} props
+ */
+export function Status({ status, pill = false, long = false, place = null }) {
+  const look = lookOf(status);
+  const word = long ? look.long : look.word;
+  return html`<span class=${`status ${look.family} ${pill ? 'pill' : ''}`}>
+    <${Icon} name=${status} /><span>${word}${status === 'queued' && place ? ` (place ${place})` : ''}</span>
+  </span>`;
+}
+
+/** @typedef {{id: string, label: string, count?: number | string | null, href?: string}} Tab */
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {Tab[]} items
+ * @param {string} selected
+ * @param {(id: string) => void} onSelect
+ */
+function moveByArrow(event, items, selected, onSelect) {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  event.preventDefault();
+  const index = items.findIndex((item) => item.id === selected);
+  const next = items[(index + step + items.length) % items.length];
+  onSelect(next.id);
+  const list = event.currentTarget;
+  if (list instanceof Element) {
+    const buttons = list.querySelectorAll('button');
+    buttons[items.indexOf(next)]?.focus();
+  }
+}
+
+/**
+ * The panel needs `role="tabpanel"` and `id=${`${id}-panel`}` if `id` is given.
+ * @param {{label: string, items: Tab[], selected: string, onSelect: (id: string) => void, id?: string}} props
+ */
+export function Tabs({ label, items, selected, onSelect, id }) {
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => moveByArrow(event, items, selected, onSelect);
+  return html`<div class="tabs" role="tablist" aria-label=${label} onKeyDown=${onKeyDown}>
+    ${items.map((item) => {
+      const current = item.id === selected;
+      return html`<button type="button" key=${item.id} class="tab" role="tab" aria-selected=${current ? 'true' : 'false'}
+        aria-controls=${id ? `${id}-panel` : undefined} tabindex=${current ? 0 : -1} onClick=${() => onSelect(item.id)}>
+        ${item.label}${item.count !== undefined && item.count !== null && html`<span class="count">${item.count}</span>`}
+      </button>`;
+    })}
+  </div>`;
+}
+
+/** @param {{label: string, items: Tab[], selected: string}} props */
+export function LinkTabs({ label, items, selected }) {
+  return html`<nav class="tabs" aria-label=${label}>
+    ${items.map(
+      (
+        item,
+      ) => html`<a key=${item.id} class="tab" href=${item.href} aria-current=${item.id === selected ? 'page' : undefined}>
+        ${item.label}${item.count !== undefined && item.count !== null && html`<span class="count">${item.count}</span>`}
+      </a>`,
+    )}
+  </nav>`;
+}
+
+/** @param {{label: string, items: Tab[], selected: string, onSelect: (id: string) => void}} props */
+export function Choice({ label, items, selected, onSelect }) {
+  const onKeyDown = (/** @type {KeyboardEvent} */ event) => moveByArrow(event, items, selected, onSelect);
+  return html`<div class="tabs" role="radiogroup" aria-label=${label} onKeyDown=${onKeyDown}>
+    ${items.map((item) => {
+      const current = item.id === selected;
+      return html`<button type="button" key=${item.id} class="tab" role="radio" aria-checked=${current ? 'true' : 'false'}
+        tabindex=${current ? 0 : -1} onClick=${() => onSelect(item.id)}>${item.label}</button>`;
+    })}
+  </div>`;
+}
 
 /** @typedef {import('../types.d.ts').Content} Content */
 

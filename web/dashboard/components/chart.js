@@ -4,7 +4,7 @@
 //   <${Latency} buckets=${stats.buckets} seconds=${stats.bucket_seconds} />
 //   <${Spark} values=${[1, 2, 3]} label="…" />
 import { h, html, useId, useState } from '/ui/vendor/preact.js';
-import { lookOf } from '/ui/components/status.js';
+import { lookOf } from '/ui/components/basics.js';
 import { clockTime, count, duration, shortDay } from '/ui/format.js';
 import { useWidth } from '/ui/hooks.js';
 

@@ -5,17 +5,13 @@
 //
 // `linkBase` is the page whose `?log=…#L120` a line number opens. `f`, `w`, `n`, `N` and `/` act while it is shown.
 import { html, useEffect, useMemo, useRef, useState } from '/ui/vendor/preact.js';
-import { send } from '/ui/api.js';
+import { saveBlob, send } from '/ui/api.js';
 import { Icon } from '/ui/components/icons.js';
-import { LogScroller } from '/ui/components/log-scroller.js';
-import { Tabs } from '/ui/components/tabs.js';
-import { toast } from '/ui/components/toast.js';
-import { saveBlob } from '/ui/download.js';
+import { LogScroller, LogText, search } from '/ui/components/log-lines.js';
+import { Tabs, toast } from '/ui/components/basics.js';
 import { bytes, count, counted } from '/ui/format.js';
-import { useDebounced } from '/ui/hooks.js';
+import { observable, useDebounced, useObservable } from '/ui/hooks.js';
 import { useKeys } from '/ui/keys.js';
-import { LogText, search } from '/ui/log-text.js';
-import { observable, useObservable } from '/ui/observable.js';
 import { navigate } from '/ui/router.js';
 
 const SEARCH_MS = 120;
@@ -104,7 +100,7 @@ function fromAddress() {
  * @param {number} version
  */
 function useHits(log, text, version) {
-  const none = useMemo(() => ({ hits: /** @type {import('../log-text.js').Hit[]} */ ([]), more: false }), []);
+  const none = useMemo(() => ({ hits: /** @type {import('./log-lines.js').Hit[]} */ ([]), more: false }), []);
   const [found, setFound] = useState(none);
   useEffect(() => {
     if (!text) {
@@ -185,7 +181,7 @@ function SearchField({ found, field }) {
 /**
  * The scrolled lines, drawn outside of the components.
  * @param {{log: LogText, version: number, source: Source, wrap: boolean, follow: boolean, running: boolean, text: string,
- *   current: import('../log-text.js').Hit | null, marked: number | null, linkBase: string, onFollow: (on: boolean) => void}} props
+ *   current: import('./log-lines.js').Hit | null, marked: number | null, linkBase: string, onFollow: (on: boolean) => void}} props
  */
 function Lines({ log, version, source, wrap, follow, running, text, current, marked, linkBase, onFollow }) {
   const root = useRef(/** @type {HTMLDivElement | null} */ (null));

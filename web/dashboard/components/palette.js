@@ -4,7 +4,7 @@ import { getJson } from '/ui/api.js';
 import { Dialog } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
 import { letters, setLetters } from '/ui/keys.js';
-import { useObservable } from '/ui/observable.js';
+import { useObservable } from '/ui/hooks.js';
 import { navigate } from '/ui/router.js';
 import { allows } from '/ui/session.js';
 import { ENTRIES } from '/ui/shell.js';

@@ -3,12 +3,10 @@
 //   <${Results} results=${shownResults(envelope, texts)} />
 import { html, useState } from '/ui/vendor/preact.js';
 import { ownPath } from '/ui/api.js';
-import { Card } from '/ui/components/basics.js';
+import { Card, Choice } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
-import { JsonTree } from '/ui/components/json-tree.js';
+import { itemTexts, JsonTree, memberText } from '/ui/components/json-tree.js';
 import { Markdown } from '/ui/components/markdown.js';
-import { Choice } from '/ui/components/tabs.js';
-import { itemTexts, memberText } from '/ui/exact-json.js';
 import { count, visible } from '/ui/format.js';
 
 const TEXT_CHARACTERS = 100_000;

@@ -1,13 +1,11 @@
 // Connect: the same from programs and models, with this server's own address.
 import { html, useState } from '/ui/vendor/preact.js';
 import { getText, withQuery } from '/ui/api.js';
-import { Card, CodeBlock, CopyButton, Facts, PageHead, Problem, Skeleton } from '/ui/components/basics.js';
-import { Choice, Tabs } from '/ui/components/tabs.js';
-import { javascriptCode } from '/ui/snippets.js';
+import { Card, Choice, CodeBlock, CopyButton, Facts, PageHead, Problem, Skeleton, Tabs } from '/ui/components/basics.js';
+import { curlCommand, javascriptCode, pythonCode } from '/ui/snippets.js';
 import { visible } from '/ui/format.js';
 import { useData, useTitle } from '/ui/hooks.js';
 import { allows, signIn } from '/ui/session.js';
-import { curlCommand, pythonCode } from '/ui/snippets.js';
 
 /** @typedef {import('../types.d.ts').Session} Session */
 

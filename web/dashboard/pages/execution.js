@@ -1,32 +1,19 @@
 // One execution: what went wrong, where the time went, results, logs, output, files and facts.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getText, postJson } from '/ui/api.js';
-import {
-  Ago,
-  copyText,
-  CopyButton,
-  Facts,
-  LiveMark,
-  PageHead,
-  Problem,
-  Skeleton,
-  SkeletonRows,
-  Card,
-} from '/ui/components/basics.js';
+import { Ago, Card, CopyButton, copyText, Facts, isEnded, LiveMark, lookOf, PageHead, Problem, Skeleton, SkeletonRows, Status, toast } from '/ui/components/basics.js';
 import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Parts, useExecution } from '/ui/components/execution-view.js';
 import { Files } from '/ui/components/files.js';
 import { Icon } from '/ui/components/icons.js';
-import { isEnded, lookOf, Status } from '/ui/components/status.js';
-import { toast } from '/ui/components/toast.js';
-import { memberText } from '/ui/exact-json.js';
+import { memberText } from '/ui/components/json-tree.js';
 import { bytes, count, duration, fullTime, shortDigest, visible } from '/ui/format.js';
 import { useNow, useTitle } from '/ui/hooks.js';
 import { navigate } from '/ui/router.js';
 import { cliCommand, curlCommand, pythonCode } from '/ui/snippets.js';
 
 /** @typedef {import('../types.d.ts').Envelope} Envelope */
-/** @typedef {import('../execution-state.js').View} View */
+/** @typedef {import('../components/execution-view.js').View} View */
 /** @typedef {{kept: boolean, reason: string | null, body: string | null}} Kept the request, as JSON text */
 
 /** @type {Record<string, string>} colours of the favicon, which no style sheet reaches */

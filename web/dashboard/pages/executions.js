@@ -1,12 +1,9 @@
 // Executions: filters in the address, pages by key, rows that change while they are watched.
 import { html, useEffect, useMemo, useRef, useState } from '/ui/vendor/preact.js';
 import { getJson } from '/ui/api.js';
-import { Card, Empty, LiveMark, PageHead, Problem, SkeletonRows } from '/ui/components/basics.js';
-import { ExecutionCells, hrefOf } from '/ui/components/execution-row.js';
+import { Card, Empty, LiveMark, PageHead, Problem, SkeletonRows, STATUSES } from '/ui/components/basics.js';
+import { ExecutionCells, hrefOf, Rows, useExecutions } from '/ui/components/executions-list.js';
 import { Icon } from '/ui/components/icons.js';
-import { Rows } from '/ui/components/rows.js';
-import { STATUSES } from '/ui/components/status.js';
-import { useExecutions } from '/ui/executions-list.js';
 import { clockTime, count, counted, shortDay, visible } from '/ui/format.js';
 import { useDebounced, useNow, useTitle } from '/ui/hooks.js';
 import { useKeys } from '/ui/keys.js';
@@ -16,7 +13,7 @@ const TYPED_MS = 300;
 const TICK_MS = 1000;
 const CALM_TICK_MS = 10_000;
 
-/** @typedef {import('../executions-list.js').Filter} Filter */
+/** @typedef {import('../components/executions-list.js').Filter} Filter */
 /** @typedef {import('../types.d.ts').StatusName} StatusName */
 
 const FILTERS = ['status', 'skill', 'code', 'key', 'since', 'until', 'time'];

@@ -1,16 +1,13 @@
 // Overview: how much ran, how it ended and how long it took; live.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getJson, withQuery } from '/ui/api.js';
-import { Card, Empty, Facts, PageHead, Problem, Skeleton, SkeletonRows } from '/ui/components/basics.js';
+import { Card, Choice, Empty, Facts, FAILURES, lookOf, PageHead, Problem, Skeleton, SkeletonRows } from '/ui/components/basics.js';
 import { Bars, Latency, ORDER, Spark } from '/ui/components/chart.js';
-import { FailureCells, hrefOf } from '/ui/components/execution-row.js';
+import { FailureCells, hrefOf } from '/ui/components/executions-list.js';
 import { Icon } from '/ui/components/icons.js';
-import { FAILURES, lookOf } from '/ui/components/status.js';
-import { Choice } from '/ui/components/tabs.js';
 import { follow } from '/ui/events.js';
 import { ago, bytes, count, counted, duration, percent, visible } from '/ui/format.js';
-import { useData, useDebounced, useNow, useTitle } from '/ui/hooks.js';
-import { useObservable } from '/ui/observable.js';
+import { useData, useDebounced, useNow, useObservable, useTitle } from '/ui/hooks.js';
 import { navigate, setQuery } from '/ui/router.js';
 import { server } from '/ui/shell.js';
 

@@ -1,16 +1,13 @@
 // Playground: code in an editor, run in a sandbox of its own, with its output beside it as it arrives.
 import { html, useEffect, useRef, useState } from '/ui/vendor/preact.js';
-import { Attachments, ChooseFiles, withFiles } from '/ui/components/run-fields.js';
-import { Card, Empty, MissingScope, PageHead, Problem } from '/ui/components/basics.js';
+import { Attachments, ChooseFiles, RunButton, showResult, TextField, withFiles } from '/ui/components/run-fields.js';
+import { Card, Choice, Empty, MissingScope, PageHead, Problem } from '/ui/components/basics.js';
 import { CodeEditor } from '/ui/components/code-editor.js';
 import { RunView, useRun } from '/ui/components/execution-view.js';
 import { Icon } from '/ui/components/icons.js';
-import { RunButton, showResult, TextField } from '/ui/components/run-fields.js';
-import { Choice } from '/ui/components/tabs.js';
 import { useDebounced, useTitle } from '/ui/hooks.js';
-import { fault as jsonFault, isNumber } from '/ui/request-text.js';
+import { fault as jsonFault, isNumber, packagesOf, requestText } from '/ui/request-text.js';
 import { useKeys } from '/ui/keys.js';
-import { packagesOf, requestText } from '/ui/request-text.js';
 import { allows } from '/ui/session.js';
 
 const STORED = 'skillbox-playground';

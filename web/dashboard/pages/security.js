@@ -1,25 +1,12 @@
 // Security: promises and the last proof of them, usage, the audit trail; keys and secrets are in security/keys.js.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { ApiError, getJson, postJson } from '/ui/api.js';
-import {
-  Ago,
-  Card,
-  Empty,
-  Facts,
-  MissingScope,
-  PageHead,
-  Problem,
-  Skeleton,
-  SkeletonRows,
-  Words,
-} from '/ui/components/basics.js';
+import { Ago, Card, Empty, Facts, LinkTabs, MissingScope, PageHead, Problem, Skeleton, SkeletonRows, Words } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
 import { ShowMore, usePages } from '/ui/components/pages.js';
-import { LinkTabs } from '/ui/components/tabs.js';
 import { bytes, count, counted, duration, fullTime, percent, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
-import { Keys } from '/ui/pages/security/keys.js';
-import { Secrets } from '/ui/pages/security/keys.js';
+import { Keys, Secrets } from '/ui/pages/security/keys.js';
 import { administersServer, allows } from '/ui/session.js';
 
 /** @typedef {import('./security/types.d.ts').Proving} Proving */

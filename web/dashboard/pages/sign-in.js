@@ -2,8 +2,7 @@
 import { html, useEffect, useRef, useState } from '/ui/vendor/preact.js';
 import { ApiError } from '/ui/api.js';
 import { Icon, Mark } from '/ui/components/icons.js';
-import { useTitle } from '/ui/hooks.js';
-import { useObservable } from '/ui/observable.js';
+import { useObservable, useTitle } from '/ui/hooks.js';
 import { signIn, signInBy } from '/ui/session.js';
 
 /** @param {unknown} error */

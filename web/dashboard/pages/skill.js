@@ -1,29 +1,14 @@
 // One version of a skill: run it, read it, check it, compare it with others, use it elsewhere, delete it.
 import { html, useState } from '/ui/vendor/preact.js';
 import { getJson, remove, withQuery } from '/ui/api.js';
-import {
-  Ago,
-  Card,
-  CodeBlock,
-  CopyButton,
-  Empty,
-  Facts,
-  MissingScope,
-  PageHead,
-  Problem,
-  Skeleton,
-  SkeletonRows,
-} from '/ui/components/basics.js';
+import { Ago, Card, Choice, CodeBlock, CopyButton, Empty, Facts, LinkTabs, MissingScope, PageHead, Problem, Skeleton, SkeletonRows, Tabs, toast } from '/ui/components/basics.js';
 import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
 import { Markdown } from '/ui/components/markdown.js';
-import { Choice, LinkTabs, Tabs } from '/ui/components/tabs.js';
-import { toast } from '/ui/components/toast.js';
 import { bytes, counted, duration, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
-import { Files, SaveButton } from '/ui/pages/skill/files.js';
+import { Files, SaveButton, Versions } from '/ui/pages/skill/files.js';
 import { RunTab } from '/ui/pages/skill/run.js';
-import { Versions } from '/ui/pages/skill/files.js';
 import { Findings } from '/ui/pages/skills.js';
 import { navigate } from '/ui/router.js';
 import { allows, signIn } from '/ui/session.js';

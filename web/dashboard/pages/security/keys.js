@@ -1,11 +1,10 @@
 // API keys, the sessions of this dashboard, and secrets: made, replaced, revoked, ended. Nothing reads a secret back.
 import { html, useState } from '/ui/vendor/preact.js';
 import { postJson, remove, send } from '/ui/api.js';
-import { Ago, Card, CodeBlock, Empty, Problem, SkeletonRows } from '/ui/components/basics.js';
+import { Ago, Card, CodeBlock, Empty, Problem, SkeletonRows, toast } from '/ui/components/basics.js';
 import { Confirm, Dialog } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
 import { ShowMore, usePages } from '/ui/components/pages.js';
-import { toast } from '/ui/components/toast.js';
 import { visible } from '/ui/format.js';
 import { useNow } from '/ui/hooks.js';
 import { administersServer, signIn } from '/ui/session.js';

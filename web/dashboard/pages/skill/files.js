@@ -1,10 +1,8 @@
 // The files of a version, downloads, all versions of a skill, and what changed between two of them.
 import { html, useState } from '/ui/vendor/preact.js';
-import { getJson, getText, send, withQuery } from '/ui/api.js';
-import { Ago, Card, CopyButton, Empty, Problem, Skeleton, SkeletonRows } from '/ui/components/basics.js';
+import { getJson, getText, saveBlob, send, withQuery } from '/ui/api.js';
+import { Ago, Card, CopyButton, Empty, Problem, Skeleton, SkeletonRows, toast } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
-import { toast } from '/ui/components/toast.js';
-import { saveBlob } from '/ui/download.js';
 import { bytes, counted, shortDigest, visible } from '/ui/format.js';
 import { useData, useNow } from '/ui/hooks.js';
 import { setQuery } from '/ui/router.js';

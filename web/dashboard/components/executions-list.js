@@ -1,14 +1,21 @@
-// Pages of executions and what happens meanwhile: loaded by the key of the filters, kept for Back.
-import { useCallback, useEffect, useRef, useState } from '/ui/vendor/preact.js';
+// The list of executions: pages by key and what happens meanwhile, rows that are links, drawn only where they are in view.
+//
+//   <${Rows} class="executions-row" items=${items} keyOf=${…} hrefOf=${hrefOf} fresh=${setOfKeys} render=${(item) => …} />
+//
+// `j` and `k` move, Enter opens. The grid of a row is the class; its cells are spans.
 import { getJson, withQuery } from '/ui/api.js';
+import { Ago, isEnded, Status } from '/ui/components/basics.js';
 import { follow } from '/ui/events.js';
+import { duration, shortId, visible } from '/ui/format.js';
+import { useKeys } from '/ui/keys.js';
+import { html, useCallback, useEffect, useLayoutEffect, useRef, useState } from '/ui/vendor/preact.js';
 
 const PAGE = 50;
 const FRESH_MS = 2400;
 const KEPT_MS = 5 * 60_000;
 
-/** @typedef {import('./types.d.ts').Summary} Summary */
-/** @typedef {import('./events.js').StreamState} StreamState */
+/** @typedef {import('../types.d.ts').Summary} Summary */
+/** @typedef {import('../events.js').StreamState} StreamState */
 /** @typedef {{status: string, skill: string, code: boolean, key: string, since: string, until: string}} Filter */
 /** @typedef {{items: Summary[], next: string | null, at: number}} Loaded */
 
@@ -197,4 +204,130 @@ export function useExecutions(filter, mayShift) {
     showWaiting,
     retry,
   };
+}
+
+const ROW_PX = 38;
+const PHONE_ROW_PX = 56;
+const BEYOND = 20;
+const STEP = 10;
+
+const phone = window.matchMedia('(max-width: 900px)');
+
+/** Height of a row, which depends on the width of the window. */
+function useRowHeight() {
+  const [height, setHeight] = useState(phone.matches ? PHONE_ROW_PX : ROW_PX);
+  useEffect(() => {
+    const change = () => setHeight(phone.matches ? PHONE_ROW_PX : ROW_PX);
+    phone.addEventListener('change', change);
+    return () => phone.removeEventListener('change', change);
+  }, []);
+  return height;
+}
+
+/**
+ * The rows in view of a list of the page.
+ * @param {import('../types.d.ts').Ref<HTMLUListElement>} list
+ * @param {number} count
+ * @param {number} height
+ */
+function useWindowOfRows(list, count, height) {
+  const [range, setRange] = useState({ from: 0, to: Math.min(count, 60) });
+  useLayoutEffect(() => {
+    const measure = () => {
+      if (!list.current) return;
+      const above = -list.current.getBoundingClientRect().top;
+      const first = Math.floor(above / height / STEP) * STEP;
+      const from = Math.max(0, first - BEYOND);
+      const to = Math.min(count, first + Math.ceil(window.innerHeight / height) + STEP + BEYOND);
+      setRange((before) => (before.from === from && before.to === to ? before : { from, to: Math.max(from, to) }));
+    };
+    measure();
+    window.addEventListener('scroll', measure, { passive: true });
+    window.addEventListener('resize', measure);
+    return () => {
+      window.removeEventListener('scroll', measure);
+      window.removeEventListener('resize', measure);
+    };
+  }, [count, height]);
+  return range;
+}
+
+/**
+ * @template T
+ * @param {{items: T[], keyOf: (item: T) => string, hrefOf: (item: T) => string, render: (item: T) => unknown, class: string,
+ *   fresh?: Set<string>, label: string}} props
+ */
+export function Rows({ items, keyOf, hrefOf, render, class: className, fresh, label }) {
+  const list = useRef(/** @type {HTMLUListElement | null} */ (null));
+  const height = useRowHeight();
+  const { from, to } = useWindowOfRows(list, items.length, height);
+  const [chosen, setChosen] = useState(-1);
+  const move = (/** @type {number} */ step) => {
+    if (!items.length || !list.current) return;
+    const focused = document.activeElement?.closest('li[data-index]');
+    const start = focused && list.current.contains(focused) ? Number(focused.getAttribute('data-index')) : chosen;
+    const next = Math.max(0, Math.min(items.length - 1, start + step));
+    const top = list.current.getBoundingClientRect().top + next * height;
+    const margin = height * 2;
+    if (top < margin) window.scrollBy(0, top - margin);
+    else if (top > window.innerHeight - margin - 56) window.scrollBy(0, top - window.innerHeight + margin + 56);
+    setChosen(next);
+  };
+  useKeys({ j: () => move(1), k: () => move(-1) }, [items, chosen, height]);
+  useEffect(() => {
+    const link = list.current?.querySelector(`li[data-index="${chosen}"] > a`);
+    if (link instanceof HTMLElement) link.focus({ preventScroll: true });
+  }, [chosen, from, to]);
+  return html`<ul ref=${list} class="rows virtual" aria-label=${label} style=${{ height: `${items.length * height}px` }}>
+    ${items.slice(from, to).map((item, offset) => {
+      const key = keyOf(item);
+      const index = from + offset;
+      return html`<li key=${key} data-index=${index} class=${fresh?.has(key) ? 'fresh' : ''} style=${{ top: `${index * height}px` }}
+        aria-setsize=${items.length} aria-posinset=${index + 1}>
+        <a class=${`row ${className}`} href=${hrefOf(item)}>${render(item)}</a>
+      </li>`;
+    })}
+  </ul>`;
+}
+
+const MESSAGE_CHARACTERS = 300;
+
+/** @param {Summary} item */
+export function hrefOf(item) {
+  return `/ui/executions/${encodeURIComponent(item.execution_id)}`;
+}
+
+/** @param {Summary} item */
+export function nameOf(item) {
+  return visible(item.skill ?? 'Code');
+}
+
+/** @param {Summary} item */
+export function messageOf(item) {
+  return item.error ? visible(item.error.message.slice(0, MESSAGE_CHARACTERS)) : null;
+}
+
+/** @param {Summary} item @param {number} now */
+function timeOf(item, now) {
+  if (item.duration_ms !== null) return duration(item.duration_ms);
+  return item.status === 'running' ? duration(Math.max(0, now - Date.parse(item.created_at))) : '–';
+}
+
+/** @param {{item: Summary, now: number}} props */
+export function ExecutionCells({ item, now }) {
+  const message = isEnded(item.status) ? messageOf(item) : null;
+  return html`<span><${Status} status=${item.status} /><span class="two">${timeOf(item, now)}</span></span>
+    <span class="ellipsis one-line"><span class="name">${nameOf(item)}</span>${' '}
+      <span class="mono">${message ?? html`<span class="wide-only">${shortId(item.execution_id)}</span><span class="narrow-only">${item.version ?? shortId(item.execution_id)}</span>`}</span></span>
+    <span class="wide-only muted num ellipsis">${item.version ?? '–'}</span>
+    <span class="wide-only muted ellipsis">${item.backend ?? '–'}</span>
+    <span class="wide-only num right">${timeOf(item, now)}</span>
+    <span class="muted right nowrap"><${Ago} time=${item.created_at} now=${now} /></span>`;
+}
+
+/** A failure in the Overview. @param {{item: Summary, now: number}} props */
+export function FailureCells({ item, now }) {
+  return html`<span><${Status} status=${item.status} /></span>
+    <span class="ellipsis one-line"><span class="name">${nameOf(item)}</span>${' '}<span class="mono">${messageOf(item)}</span></span>
+    <span class="muted right nowrap"><${Ago} time=${item.created_at} now=${now} /></span>`;
 }
