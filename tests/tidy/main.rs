@@ -5,6 +5,7 @@
 )]
 
 mod catalogue;
+mod dashboard;
 mod documents;
 mod parameters;
 mod repository;

@@ -87,6 +87,7 @@ fn no_secret_is_committed() {
         "examples",
         "deploy",
         "migrations",
+        "web/dashboard",
         "web/vendor",
         ".ci",
     ] {

@@ -67,6 +67,7 @@ const PROSE: &[&str] = &[
     "benches",
     "tests/it",
     "tests/samples",
+    "web/dashboard",
 ];
 
 fn old_names(path: &str, text: &str) -> Vec<String> {
