@@ -25,6 +25,7 @@ export class ExactObject {
 
 const BLANK = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const STRUCTURE = /["{}[\]]/g;
 const DEPTH_MAX = 512;
 
 class Reader {
@@ -76,10 +77,10 @@ class Reader {
     if (character === '"') return this.string();
     if (character === '{') return this.object();
     if (character === '[') return this.array();
-    for (const [word, value] of WORDS) {
-      if (!this.text.startsWith(word, this.at)) continue;
-      this.at += word.length;
-      return value;
+    const word = WORDS[character];
+    if (word && this.text.startsWith(word[0], this.at)) {
+      this.at += word[0].length;
+      return word[1];
     }
     NUMBER.lastIndex = this.at;
     const found = NUMBER.exec(this.text);
@@ -142,28 +143,30 @@ class Reader {
     this.blank();
     const character = this.text[this.at];
     if (character === '"') this.at = this.endOfString();
-    else if (character === '{') this.skipMembers();
-    else if (character === '[') this.items(']', () => this.skip());
+    else if (character === '{' || character === '[') this.skipContainer();
     else this.value();
   }
 
-  skipMembers() {
-    this.items('}', () => {
-      this.blank();
-      this.at = this.endOfString();
-      this.blank();
+  /** Only brackets and strings matter for its end. */
+  skipContainer() {
+    let open = 0;
+    do {
+      STRUCTURE.lastIndex = this.at;
+      const found = STRUCTURE.exec(this.text);
+      if (!found) this.fail();
+      this.at = found.index;
+      if (found[0] === '"') {
+        this.at = this.endOfString();
+        continue;
+      }
+      open += found[0] === '{' || found[0] === '[' ? 1 : -1;
       this.at += 1;
-      this.skip();
-    });
+    } while (open > 0);
   }
 }
 
-/** @type {Array<[string, boolean | null]>} */
-const WORDS = [
-  ['true', true],
-  ['false', false],
-  ['null', null],
-];
+/** @type {Record<string, [string, boolean | null]>} by their first letter */
+const WORDS = { t: ['true', true], f: ['false', false], n: ['null', null] };
 
 /**
  * @param {string} text
