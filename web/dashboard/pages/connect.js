@@ -1,7 +1,17 @@
 // Connect: the same from programs and models, with this server's own address.
 import { html, useState } from '/ui/vendor/preact.js';
 import { getText, withQuery } from '/ui/api.js';
-import { Card, Choice, CodeBlock, CopyButton, Facts, PageHead, Problem, Skeleton, Tabs } from '/ui/components/basics.js';
+import {
+  Card,
+  Choice,
+  CodeBlock,
+  CopyButton,
+  Facts,
+  PageHead,
+  Problem,
+  Skeleton,
+  Tabs,
+} from '/ui/components/basics.js';
 import { curlCommand, javascriptCode, pythonCode } from '/ui/snippets.js';
 import { visible } from '/ui/format.js';
 import { useData, useTitle } from '/ui/hooks.js';

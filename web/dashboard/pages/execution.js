@@ -1,7 +1,22 @@
 // One execution: what went wrong, where the time went, results, logs, output, files and facts.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getText, postJson } from '/ui/api.js';
-import { Ago, Card, CopyButton, copyText, Facts, isEnded, LiveMark, lookOf, PageHead, Problem, Skeleton, SkeletonRows, Status, toast } from '/ui/components/basics.js';
+import {
+  Ago,
+  Card,
+  CopyButton,
+  copyText,
+  Facts,
+  isEnded,
+  LiveMark,
+  lookOf,
+  PageHead,
+  Problem,
+  Skeleton,
+  SkeletonRows,
+  Status,
+  toast,
+} from '/ui/components/basics.js';
 import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Parts, useExecution } from '/ui/components/execution-view.js';
 import { Files } from '/ui/components/files.js';

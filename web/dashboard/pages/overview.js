@@ -1,7 +1,18 @@
 // Overview: how much ran, how it ended and how long it took; live.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getJson, withQuery } from '/ui/api.js';
-import { Card, Choice, Empty, Facts, FAILURES, lookOf, PageHead, Problem, Skeleton, SkeletonRows } from '/ui/components/basics.js';
+import {
+  Card,
+  Choice,
+  Empty,
+  Facts,
+  FAILURES,
+  lookOf,
+  PageHead,
+  Problem,
+  Skeleton,
+  SkeletonRows,
+} from '/ui/components/basics.js';
 import { Bars, Latency, ORDER, Spark } from '/ui/components/chart.js';
 import { FailureCells, hrefOf } from '/ui/components/executions-list.js';
 import { Icon } from '/ui/components/icons.js';
@@ -118,7 +129,7 @@ function SkillsTable({ stats, range }) {
               ? `/ui/skills/${encodeURIComponent(skill.skill)}/latest`
               : '/ui/executions?code=true';
             return html`<tr key=${name}>
-              <td><a href=${href}>${visible(name)}</a></td>
+              <td class="grow"><a href=${href}>${visible(name)}</a></td>
               <td class="right">${count(skill.count)}</td>
               <td class=${`right wide-only ${skill.failed ? 'bad' : 'muted'}`}>${count(skill.failed)}</td>
               <td class="right">${duration(skill.p50_ms)}</td>

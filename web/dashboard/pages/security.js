@@ -1,12 +1,23 @@
 // Security: promises and the last proof of them, usage, the audit trail; keys and secrets are in security/keys.js.
 import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { ApiError, getJson, postJson } from '/ui/api.js';
-import { Ago, Card, Empty, Facts, LinkTabs, MissingScope, PageHead, Problem, Skeleton, SkeletonRows, Words } from '/ui/components/basics.js';
+import {
+  Ago,
+  Card,
+  Empty,
+  Facts,
+  LinkTabs,
+  MissingScope,
+  PageHead,
+  Problem,
+  Skeleton,
+  SkeletonRows,
+  Words,
+} from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
-import { ShowMore, usePages } from '/ui/components/pages.js';
 import { bytes, count, counted, duration, fullTime, percent, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
-import { Keys, Secrets } from '/ui/pages/security/keys.js';
+import { Keys, Secrets, ShowMore, usePages } from '/ui/pages/security/keys.js';
 import { administersServer, allows } from '/ui/session.js';
 
 /** @typedef {import('./security/types.d.ts').Proving} Proving */
@@ -182,12 +193,12 @@ function Headline({ proving, onStart, facts }) {
       ${notes.map((note) => html`<p>${visible(note)}</p>`)}
       ${isBefore && html`<p>The server was started again since, ${fullTime(startedAt)}: kernel and settings may differ now.</p>`}
       ${isOld && html`<p>The proof is older than a week.</p>`}
-      ${proving.error && html`<p>The last attempt has failed: ${visible(proving.error)}</p>`}
+      ${proving.failure && html`<p>The last attempt ended without a report: ${visible(proving.failure)}</p>`}
       ${
         running &&
         html`<div class="proof-progress" role="status">
           <progress class="progress" max=${running.total || 1} value=${running.done} aria-label="Attacks done"></progress>
-          <span class="small num">${running.done} of ${running.total} attacks</span>
+          <span class="small num">${running.total ? `${running.done} of ${running.total} attacks${running.backend ? ` on ${running.backend}` : ''}` : 'Making the first sandbox…'}</span>
         </div>`
       }
     </div>
@@ -227,7 +238,7 @@ function PromiseRow({ one, proving, degraded }) {
   const { word, family, icon } = VERDICTS[verdict];
   const proven = proofs.flatMap((proof) => proof.promises).find((tally) => tally.promise === one.promise)?.mechanism;
   const isProven = proving?.finished_at && tried + skipped > 0;
-  const title = one.title ?? one.says;
+  const title = one.title || one.says;
   const head = html`<span class="promise-id mono muted">${one.promise}</span>
     <span class="promise-words">
       <b>${visible(title)}</b>
@@ -332,7 +343,7 @@ function Actor({ entry }) {
 
 export function Audit() {
   const now = useNow();
-  const list = /** @type {import('../components/pages.js').PagedList<AuditEntry>} */ (usePages('/v1/audit'));
+  const list = /** @type {import('./security/keys.js').PagedList<AuditEntry>} */ (usePages('/v1/audit'));
   return html`<${Card} title="Audit trail" action=${html`<span class="small muted">the newest first</span>`} flush>
     ${list.error && html`<div class="card-body"><${Problem} error=${list.error} retry=${list.reload} /></div>`}
     ${!list.items && !list.error && html`<${SkeletonRows} rows=${8} />`}

@@ -1,7 +1,23 @@
 // One version of a skill: run it, read it, check it, compare it with others, use it elsewhere, delete it.
 import { html, useState } from '/ui/vendor/preact.js';
 import { getJson, remove, withQuery } from '/ui/api.js';
-import { Ago, Card, Choice, CodeBlock, CopyButton, Empty, Facts, LinkTabs, MissingScope, PageHead, Problem, Skeleton, SkeletonRows, Tabs, toast } from '/ui/components/basics.js';
+import {
+  Ago,
+  Card,
+  Choice,
+  CodeBlock,
+  CopyButton,
+  Empty,
+  Facts,
+  LinkTabs,
+  MissingScope,
+  PageHead,
+  Problem,
+  Skeleton,
+  SkeletonRows,
+  Tabs,
+  toast,
+} from '/ui/components/basics.js';
 import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
 import { Markdown } from '/ui/components/markdown.js';

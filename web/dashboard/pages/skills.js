@@ -41,8 +41,8 @@ function formOf(name, archive) {
   return { body, type: `multipart/form-data; boundary=${boundary}` };
 }
 
-/** @param {Finding[]} findings */
-const hasError = (findings) => findings.some((finding) => finding.level === 'error');
+/** Whether a finding stops a push; what only other products reject does not. @param {Finding} finding */
+const stopsPush = ({ level, code }) => level === 'error' && code !== 'agent-skills';
 
 /** @param {unknown} reason @returns {Error} */
 const asError = (reason) => (reason instanceof Error ? reason : new Error(String(reason)));
@@ -69,7 +69,7 @@ export function usePublishing({ enabled, known, onPublished }) {
       show({ step: 'checking', name, size: archive.size });
       const { findings } = await upload('/v1/skills/lint', body, { type, signal });
       show({ findings });
-      if (hasError(findings)) return show({ step: 'refused' });
+      if (findings.some(stopsPush)) return show({ step: 'refused' });
       show({ step: 'sending', sent: 0 });
       const onProgress = (/** @type {number} */ sent) => show({ sent });
       /** @type {Skill} */
@@ -139,7 +139,7 @@ function listenForDrops(setOver, take) {
 export function Findings({ findings }) {
   return html`<ul class="findings">
     ${findings.map((finding) => {
-      const isError = finding.level === 'error';
+      const isError = stopsPush(finding);
       const place = [finding.path, finding.line]
         .filter((part) => part !== null && part !== undefined && part !== '')
         .join(':');
@@ -147,7 +147,7 @@ export function Findings({ findings }) {
         <span class=${`status ${isError ? 'bad' : 'warn'}`}><${Icon} name=${isError ? 'failed' : 'warning'} />${isError ? 'Error' : 'Warning'}</span>
         <span class="finding-words">${visible(finding.message)}
           ${place && html` <span class="mono muted">${visible(place)}</span>`}
-          ${finding.code && html` <span class="mono muted">${finding.code}</span>`}</span>
+          ${finding.code === 'agent-skills' && html` <span class="muted">Agent Skills specification${finding.level === 'error' ? ': other products may reject it' : ''}</span>`}</span>
       </li>`;
     })}
   </ul>`;
@@ -155,7 +155,7 @@ export function Findings({ findings }) {
 
 /** @param {Current} current */
 function words({ step, name, sent = 0, size = 0, skill, error, findings }) {
-  const errors = findings.filter((finding) => finding.level === 'error').length;
+  const errors = findings.filter(stopsPush).length;
   if (step === 'packing') return 'Reading the files…';
   if (step === 'checking') return `Checking ${name}, ${bytes(size)}…`;
   if (step === 'sending') return `Uploading ${name}: ${bytes(Math.min(sent, size))} of ${bytes(size)}`;

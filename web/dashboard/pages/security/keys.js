@@ -1,13 +1,72 @@
 // API keys, the sessions of this dashboard, and secrets: made, replaced, revoked, ended. Nothing reads a secret back.
-import { html, useState } from '/ui/vendor/preact.js';
-import { postJson, remove, send } from '/ui/api.js';
+import { html, useCallback, useEffect, useRef, useState } from '/ui/vendor/preact.js';
+import { getJson, postJson, remove, send, withQuery } from '/ui/api.js';
 import { Ago, Card, CodeBlock, Empty, Problem, SkeletonRows, toast } from '/ui/components/basics.js';
 import { Confirm, Dialog } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
-import { ShowMore, usePages } from '/ui/components/pages.js';
 import { visible } from '/ui/format.js';
 import { useNow } from '/ui/hooks.js';
 import { administersServer, signIn } from '/ui/session.js';
+
+const ROWS = 50;
+
+/**
+ * @template T
+ * @typedef {object} PagedList
+ * @property {T[] | null} items `null` before the first answer
+ * @property {Error | null} error
+ * @property {boolean} hasMore
+ * @property {() => void} showMore
+ * @property {() => void} reload
+ */
+
+/**
+ * @template T
+ * @param {string} path
+ * @returns {PagedList<T>}
+ */
+export function usePages(path) {
+  const [items, setItems] = useState(/** @type {T[] | null} */ (null));
+  const [error, setError] = useState(/** @type {Error | null} */ (null));
+  const [next, setNext] = useState(/** @type {string | null} */ (null));
+  const [round, setRound] = useState(0);
+  const latest = useRef(0);
+  const read = useCallback(
+    async (/** @type {string | null} */ token) => {
+      latest.current += 1;
+      const mine = latest.current;
+      try {
+        const page = await getJson(withQuery(path, { limit: ROWS, page_token: token }));
+        if (mine !== latest.current) return;
+        setItems((before) => (token && before ? [...before, ...page.items] : page.items));
+        setNext(page.next_page_token);
+        setError(null);
+      } catch (reason) {
+        if (mine === latest.current) setError(/** @type {Error} */ (reason));
+      }
+    },
+    [path],
+  );
+  useEffect(() => {
+    read(null);
+    return () => {
+      latest.current += 1;
+    };
+  }, [path, round]);
+  return {
+    items,
+    error,
+    hasMore: next !== null,
+    showMore: () => read(next),
+    reload: () => setRound((before) => before + 1),
+  };
+}
+
+/** @param {{list: PagedList<any>}} props */
+export function ShowMore({ list }) {
+  if (!list.hasMore) return null;
+  return html`<div class="list-foot"><button type="button" class="btn small" onClick=${list.showMore}>Show ${ROWS} more</button></div>`;
+}
 
 /** @typedef {import('./types.d.ts').FreshKey} FreshKey */
 
@@ -194,27 +253,26 @@ function KeyDialog({ open, onOpen, onChanged }) {
 
 function Sessions() {
   const now = useNow();
-  const list = /** @type {import('../../components/pages.js').PagedList<SessionItem>} */ (usePages('/v1/sessions'));
+  const list = /** @type {PagedList<SessionItem>} */ (usePages('/v1/sessions'));
   const [ending, setEnding] = useState(/** @type {SessionItem | null} */ (null));
   const end = async () => {
-    await remove(`/v1/sessions/${encodeURIComponent(ending?.id ?? '')}`);
+    await remove(`/v1/sessions/${encodeURIComponent(ending?.session_id ?? '')}`);
     toast('The session has ended');
     list.reload();
   };
-  const used = (/** @type {SessionItem} */ one) => one.used_at ?? one.last_used_at;
   return html`<${Card} title="Sessions" action=${html`<span class="small muted">of this dashboard</span>`} flush>
     ${list.error && html`<div class="card-body"><${Problem} error=${list.error} retry=${list.reload} /></div>`}
     ${!list.items && !list.error && html`<${SkeletonRows} rows=${2} height=${56} />`}
     ${list.items?.length === 0 && html`<${Empty} icon="lock" title="No session is open" />`}
     <ul class="entries">
       ${list.items?.map(
-        (one) => html`<li class="entry" key=${one.id}>
+        (one) => html`<li class="entry" key=${one.session_id}>
           <div class="entry-main">
             <p><b>${visible(one.key.name)}</b>${one.current && html` <span class="tag">this one</span>`}</p>
             <p class="entry-facts small muted">
               <span>started <${Ago} time=${one.created_at} now=${now} /></span>
-              ${used(one) && html`<span>used <${Ago} time=${used(one)} now=${now} /></span>`}
-              ${one.expires_at && html`<span>ends <${Ago} time=${one.expires_at} now=${now} /></span>`}
+              <span>used <${Ago} time=${one.used_at} now=${now} /></span>
+              <span>ends <${Ago} time=${one.expires_at} now=${now} /></span>
             </p>
           </div>
           <button type="button" class="btn small" aria-label=${`End the session of ${one.key.name}`} onClick=${() => setEnding(one)}>End</button>
@@ -233,7 +291,7 @@ function Sessions() {
 
 export function Keys() {
   const now = useNow();
-  const list = /** @type {import('../../components/pages.js').PagedList<Key>} */ (usePages('/v1/keys'));
+  const list = /** @type {PagedList<Key>} */ (usePages('/v1/keys'));
   const [open, setOpen] = useState(/** @type {Open | null} */ (null));
   const create = html`<button type="button" class="btn primary small" onClick=${() => setOpen({ kind: 'new' })}><${Icon} name="plus" />New key</button>`;
   return html`<div class="stack">
@@ -319,7 +377,7 @@ function SecretDialog({ name: given, known, onClose, onSaved }) {
 
 export function Secrets() {
   const now = useNow();
-  const list = /** @type {import('../../components/pages.js').PagedList<Secret>} */ (usePages('/v1/secrets'));
+  const list = /** @type {PagedList<Secret>} */ (usePages('/v1/secrets'));
   const [open, setOpen] = useState(
     /** @type {{kind: 'set', name: string | null} | {kind: 'delete', name: string} | null} */ (null),
   );

@@ -35,18 +35,18 @@ export interface Proof {
 
 /** The last proof, and the one that runs. */
 export interface Proving {
-  total?: Tally | null;
-  backends?: Proof[] | null;
-  skipped?: { backend: string; reason: string }[] | null;
-  running: { done: number; total: number } | null;
+  total: Tally | null;
+  backends: Proof[];
+  skipped: { backend: string; reason: string }[];
+  running: { started_at: string; backend: string | null; done: number; total: number } | null;
   started_at: string | null;
   finished_at: string | null;
-  error?: string | null;
+  failure: string | null;
 }
 
 export interface ServerPromise {
   promise: string;
-  title?: string;
+  title: string;
   says: string;
   mechanism: string;
 }
@@ -67,13 +67,12 @@ export interface FreshKey extends Key {
 }
 
 export interface SessionItem {
-  id: string;
-  key: KeyRef;
+  session_id: string;
+  key: KeyRef & { scopes: Scope[] };
   created_at: string;
-  used_at?: string | null;
-  last_used_at?: string | null;
-  expires_at: string | null;
-  current?: boolean;
+  used_at: string;
+  expires_at: string;
+  current: boolean;
 }
 
 export interface Secret {
@@ -83,9 +82,9 @@ export interface Secret {
 }
 
 export interface AuditEntry {
-  id: string | number;
+  id: string;
   at: string;
-  actor: { key_id: string | null; key_name: string | null; session: boolean | string | null } | null;
+  actor: { key_id: string; key_name: string; session: string | null };
   action: string;
   target: string | null;
   from: string | null;

@@ -130,7 +130,6 @@ const CHANGES = {
   added: ['Added', 'ok'],
   removed: ['Removed', 'bad'],
   modified: ['Changed', 'accent'],
-  changed: ['Changed', 'accent'],
   mode: ['Permissions', 'idle'],
 };
 
@@ -195,7 +194,8 @@ function Difference({ name, from, to }) {
         )}</tbody>
       </table></div>`
     }
-    ${data.files.map((file) => html`<${FileChange} key=${file.path} file=${file} />`)}`;
+    ${data.files.map((file) => html`<${FileChange} key=${file.path} file=${file} />`)}
+    ${data.truncated && html`<p class="list-foot small muted">The comparison is too large: some changes are left out.</p>`}`;
 }
 
 /** @param {{skill: Skill, versions: SkillSummary[], from: string | null}} props */

@@ -4,7 +4,15 @@ import { ApiError } from '/ui/api.js';
 import { Card, Empty, Problem, Words } from '/ui/components/basics.js';
 import { RunView, useRun } from '/ui/components/execution-view.js';
 import { Icon } from '/ui/components/icons.js';
-import { Attachments, ChooseFiles, GrowingText, RunButton, showResult, TextField, withFiles } from '/ui/components/run-fields.js';
+import {
+  Attachments,
+  ChooseFiles,
+  GrowingText,
+  RunButton,
+  showResult,
+  TextField,
+  withFiles,
+} from '/ui/components/run-fields.js';
 import { visible } from '/ui/format.js';
 import { useKeys } from '/ui/keys.js';
 import { faultsOf, formOf, initialValues, inputText, placedFaults, valuesOf } from '/ui/pages/skill/fields.js';

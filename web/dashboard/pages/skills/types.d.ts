@@ -45,10 +45,11 @@ export interface Skill extends SkillSummary {
   latest: string | null;
 }
 
+/** An error of `skillbox` stops a push; one of `agent-skills` may stop other products. */
 export interface Finding {
-  level: 'error' | 'warning' | string;
-  code: string;
-  path: string | null;
+  level: 'error' | 'warning';
+  code: 'skillbox' | 'agent-skills';
+  path: string;
   line: number | null;
   message: string;
 }
@@ -69,7 +70,7 @@ export interface Hunk {
 
 export interface FileDiff {
   path: string;
-  change: string;
+  change: 'added' | 'removed' | 'modified' | 'mode';
   from_size: number | null;
   to_size: number | null;
   binary: boolean;
@@ -77,6 +78,7 @@ export interface FileDiff {
 }
 
 export interface Diff {
+  truncated: boolean;
   fields: { name: string; from: unknown; to: unknown }[];
   files: FileDiff[];
 }
