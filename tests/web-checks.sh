@@ -8,7 +8,8 @@ usage() {
 Usage: tests/web-checks.sh
 
 Makes the bundles of web/vendor again from web/package-lock.json and compares them with the committed ones, checks the types of web/dashboard
-(TypeScript, strict, from JSDoc) and lints it (Biome). Needs npm, and Linux for Biome. Building Skillbox needs none of this.
+(TypeScript, strict, from JSDoc), lints it (Biome), and compares its size with brotli with its budget. Needs npm, and Linux for Biome.
+Building Skillbox needs none of this.
 USAGE
 }
 
@@ -21,3 +22,4 @@ case $(uname -m) in
     *) cpu=arm64 ;;
 esac
 "node_modules/@biomejs/cli-linux-$cpu/biome" ci --colors=off --error-on-warnings .
+node served.mjs

@@ -14,12 +14,12 @@ const BUNDLES = {
   'preact.js': `
     import { h } from "preact";
     import htm from "htm";
-    export { Component, Fragment, cloneElement, createContext, createRef, h, options, render, toChildArray } from "preact";
+    export { Component, Fragment, createContext, h, render } from "preact";
     export * from "preact/hooks";
     export const html = htm.bind(h);`,
   'editor.js': `
     export { history, historyKeymap, indentWithTab, standardKeymap } from "@codemirror/commands";
-    export { HighlightStyle, StreamLanguage, bracketMatching, indentOnInput, indentUnit, syntaxHighlighting } from "@codemirror/language";
+    export { HighlightStyle, StreamLanguage, indentUnit, syntaxHighlighting } from "@codemirror/language";
     export { javascript, json } from "@codemirror/legacy-modes/mode/javascript";
     export { python } from "@codemirror/legacy-modes/mode/python";
     export { shell } from "@codemirror/legacy-modes/mode/shell";
@@ -27,7 +27,7 @@ const BUNDLES = {
     export { EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
     export { tags } from "@lezer/highlight";`,
   'marked.js': `export { Lexer } from "marked";`,
-  'ansi.js': `export { createAnsiSequenceParser, createColorPalette, parseAnsiSequences } from "ansi-sequence-parser";`,
+  'ansi.js': `export { createAnsiSequenceParser } from "ansi-sequence-parser";`,
 };
 
 /** Files of this folder that are written by hand. */

@@ -70,7 +70,6 @@ function look(cm) {
     '.cm-lineNumbers .cm-gutterElement': { minWidth: '36px', padding: '0 8px 0 4px' },
     '.cm-activeLine, .cm-activeLineGutter': { backgroundColor: 'var(--hover)' },
     '.cm-content ::selection': { backgroundColor: 'color-mix(in srgb, var(--accent) 28%, transparent)' },
-    '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'var(--accent-soft)', outline: '0' },
   });
 }
 
@@ -92,8 +91,6 @@ function create(cm, host, props) {
     cm.highlightActiveLine(),
     cm.highlightActiveLineGutter(),
     cm.history(),
-    cm.indentOnInput(),
-    cm.bracketMatching(),
     cm.syntaxHighlighting(highlight(cm)),
     look(cm),
     languages.of([mode(cm, language), indent(cm, language)]),
