@@ -112,7 +112,7 @@ function App() {
     return html`<main class="alone"><${Problem} error=${new Error(reason ?? '')} retry=${restoreSession} title="The server is not reachable" /></main>`;
   }
   if (state === 'out') return html`<${PageOf} name="sign-in" route=${current} /><${Toasts} />`;
-  return html`<${Shell} page=${current.page}>
+  return html`<${Shell} page=${current.page} path=${current.path}>
       <${Boundary} key=${current.path}><${PageOf} key=${current.page} name=${current.page} route=${current} /></${Boundary}>
     </${Shell}>
     <${Overlay} />`;

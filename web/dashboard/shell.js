@@ -127,9 +127,13 @@ function BottomBar({ page }) {
   </nav>`;
 }
 
-/** @param {{page: string, children: import('./types.d.ts').Content}} props */
-export function Shell({ page, children }) {
+/** @param {{page: string, path: string, children: import('./types.d.ts').Content}} props */
+export function Shell({ page, path, children }) {
   const health = useHealth();
+  useEffect(() => {
+    // The link that was pressed is gone with its page: reading continues with the new one.
+    if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
+  }, [path]);
   const current = PARENTS[page] ?? page;
   const skip = (/** @type {Event} */ event) => {
     event.preventDefault();

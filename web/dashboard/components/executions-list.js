@@ -262,15 +262,20 @@ export function Rows({ items, keyOf, hrefOf, render, class: className, fresh, la
   const height = useRowHeight();
   const { from, to } = useWindowOfRows(list, items.length, height);
   const [chosen, setChosen] = useState(-1);
+  // Keys can come faster than rows are drawn.
+  const latest = useRef(-1);
   const move = (/** @type {number} */ step) => {
     if (!items.length || !list.current) return;
     const focused = document.activeElement?.closest('li[data-index]');
-    const start = focused && list.current.contains(focused) ? Number(focused.getAttribute('data-index')) : chosen;
+    const drawn = latest.current === chosen;
+    if (drawn && focused && list.current.contains(focused)) latest.current = Number(focused.getAttribute('data-index'));
+    const start = latest.current;
     const next = Math.max(0, Math.min(items.length - 1, start + step));
     const top = list.current.getBoundingClientRect().top + next * height;
     const margin = height * 2;
     if (top < margin) window.scrollBy(0, top - margin);
     else if (top > window.innerHeight - margin - 56) window.scrollBy(0, top - window.innerHeight + margin + 56);
+    latest.current = next;
     setChosen(next);
   };
   useKeys({ j: () => move(1), k: () => move(-1) }, [items, chosen, height]);
