@@ -8,12 +8,16 @@ usage() {
 Usage: tests/web-checks.sh
 
 Makes the bundles of web/vendor again from web/package-lock.json and compares them with the committed ones, checks the types of web/dashboard
-(TypeScript, strict, from JSDoc), lints it (Biome), and compares its size with brotli with its budget. Needs npm, and Linux for Biome.
+(TypeScript, strict, from JSDoc), lints it (Biome), tests its pure modules, and compares its size with brotli with its budget. Needs npm and Python, and Linux for Biome.
 Building Skillbox needs none of this.
 USAGE
 }
 
 [ $# = 0 ] || { usage >&2; exit 64; }
+
+# tests/with-browser.sh installs into the same folder.
+exec {lock}>"${TMPDIR:-/tmp}/skillbox-web.lock"
+flock -w 600 "$lock" || { echo "web-checks: another run has installed for ten minutes" >&2; exit 69; }
 
 vendor/revendor.sh --check
 node_modules/.bin/tsc --project .
@@ -22,4 +26,5 @@ case $(uname -m) in
     *) cpu=arm64 ;;
 esac
 "node_modules/@biomejs/cli-linux-$cpu/biome" ci --colors=off --error-on-warnings .
+node --import ./tests/resolve.mjs --test --test-reporter dot tests/
 node served.mjs

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ADMIN, require, unless_null};
-use crate::auth::Caller;
+use super::{ADMIN, audit, require, unless_null};
+use crate::auth::{AuditAction, Caller};
 use crate::engine::{Engine, ProofBackend, ProofRequest, ProofStatus};
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
@@ -76,7 +76,12 @@ pub async fn start(engine: &Engine, caller: &Caller, request: StartProof) -> Res
             only.len()
         )));
     }
-    engine.proofs().start(&ProofRequest { backend, only })?;
+    let started = audit::recorded(engine, caller, AuditAction::ProveStarted, |engine| async move {
+        let target = backend.as_str().to_owned();
+        engine.proofs().start(&ProofRequest { backend, only })?;
+        Ok(((), target))
+    });
+    started.await?;
     status(engine, caller).await
 }
 

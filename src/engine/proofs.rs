@@ -47,6 +47,17 @@ pub enum ProofBackend {
     All,
 }
 
+impl ProofBackend {
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Native => "native",
+            Self::All => "all",
+        }
+    }
+}
+
 /// Progress of a running proof. The command prints it as a line of JSON.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProofProgressLine {
@@ -238,11 +249,7 @@ impl Proofs<'_> {
 }
 
 fn spawn(settings: &ProofSettings, request: &ProofRequest) -> io::Result<Child> {
-    let backend = match request.backend {
-        ProofBackend::Docker => "docker",
-        ProofBackend::Native => "native",
-        ProofBackend::All => "all",
-    };
+    let backend = request.backend.as_str();
     let mut command = Command::new(&settings.program);
     command
         .args(["prove", "--supervised", "--format", "json", "--backend", backend])

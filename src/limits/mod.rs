@@ -7,6 +7,7 @@ pub const KIB: u64 = 1024;
 /// One mebibyte in bytes.
 pub const MIB: u64 = 1024 * KIB;
 
+mod authoring;
 mod packages;
 mod queue;
 mod sessions;
@@ -14,6 +15,7 @@ mod stats;
 mod transports;
 mod webhooks;
 
+pub use authoring::*;
 pub use packages::*;
 pub use queue::*;
 pub use sessions::*;
@@ -387,16 +389,6 @@ pub const RETENTION_ROUND_MAX: Duration = Duration::from_secs(10);
 pub const UNPACKING_MAX: usize = 4;
 /// Longer than any execution, including its wait: an unpacked skill used within this time may be in use.
 pub const SKILL_USED_MAX: Duration = Duration::from_secs(3600);
-/// Interval at which `skill dev` looks for changed files.
-pub const DEV_WATCH_EVERY: Duration = Duration::from_millis(250);
-/// Scripts of one language that `skill lint` parses.
-pub const LINTED_SCRIPTS_MAX: usize = 64;
-/// Size of a script that `skill lint` parses.
-pub const LINTED_SCRIPT_BYTES_MAX: u64 = MIB;
-/// Time of an interpreter that parses scripts for `skill lint`.
-pub const LINTER_TIME_MAX: Duration = Duration::from_secs(10);
-/// Messages of an interpreter that `skill lint` reads.
-pub const LINTER_OUTPUT_BYTES_MAX: u64 = 64 * 1024;
 /// Idle time after which an unpacked skill is evicted; its archive stays.
 pub const SKILL_IDLE_MAX: Duration = Duration::from_secs(24 * 3600);
 /// Age at which a container that was never started is removed.

@@ -24,7 +24,7 @@ pub const LIVE_COUNTED_MAX: u32 = 200_000;
 /// Executions counted in one transaction, which other writers wait for.
 pub const COUNTED_PER_QUERY: u32 = 2000;
 /// Time for counting in one round of maintenance.
-pub const COUNT_ROUND_MAX: Duration = Duration::from_secs(10);
+pub const COUNT_ROUND_MAX: Duration = Duration::from_secs(3);
 /// Old counts deleted in one transaction.
 pub const COUNTS_DELETED_PER_QUERY: u32 = 1000;
 /// Time for which counts of five minutes are stored.

@@ -28,6 +28,8 @@ mod cli_start;
 mod cli_tools;
 mod cli_watch;
 mod cli_webhooks;
+#[cfg(target_os = "linux")]
+mod dashboard;
 mod docker;
 mod engine;
 #[cfg(unix)]

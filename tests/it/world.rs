@@ -8,9 +8,8 @@ use skillbox::auth::{ApiKey, Caller};
 use skillbox::blob::{Blob, LinkSigner};
 use skillbox::egress::{NamedBy, Upstream};
 use skillbox::engine::{
-    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, ProofSettings,
-    RetentionPolicy, RunOptions, RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive,
-    WebhookSettings,
+    BlobPolicy, DependencySettings, Engine, Images, Index, PageRequest, Parts, RetentionPolicy, RunOptions,
+    RunRequest, RunSpec, Settings, Subscription, UnpublishedArchive, WebhookSettings,
 };
 use skillbox::error::Error;
 use skillbox::execution::{Execution, JsonText, Maxima, Outcome};

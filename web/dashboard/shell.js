@@ -1,5 +1,5 @@
 // The frame around every page: sidebar or bottom bar, state of the server, account, theme.
-import { html, useEffect, useState } from '/ui/vendor/preact.js';
+import { html, useEffect, useRef, useState } from '/ui/vendor/preact.js';
 import { getJson } from '/ui/api.js';
 import { Icon, Mark } from '/ui/components/icons.js';
 import { Menu } from '/ui/components/dialog.js';
@@ -130,9 +130,12 @@ function BottomBar({ page }) {
 /** @param {{page: string, path: string, children: import('./types.d.ts').Content}} props */
 export function Shell({ page, path, children }) {
   const health = useHealth();
+  const first = useRef(path);
   useEffect(() => {
     // The link that was pressed is gone with its page: reading continues with the new one.
-    if (document.activeElement === document.body) document.getElementById('main')?.focus({ preventScroll: true });
+    const moved = first.current !== path;
+    if (moved && document.activeElement === document.body)
+      document.getElementById('main')?.focus({ preventScroll: true });
   }, [path]);
   const current = PARENTS[page] ?? page;
   const skip = (/** @type {Event} */ event) => {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use axum::body::Bytes;
 use flate2::write::GzEncoder;
@@ -38,11 +39,26 @@ pub(crate) struct StaticFiles(HashMap<String, StaticFile>);
 
 #[derive(Debug)]
 pub(crate) struct StaticFile {
-    content: Bytes,
+    embedded: Bytes,
+    source: Source,
+    sent: OnceLock<Sent>,
     content_type: String,
-    digest: Digest,
     brotli: Compressed,
     gzip: Compressed,
+}
+
+/// What clients get without compression.
+#[derive(Debug)]
+struct Sent {
+    content: Bytes,
+    digest: Digest,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Scripts and style sheets: comments are for readers of the source, and are not sent.
+    Commented,
+    Other,
 }
 
 /// `None` if compression does not make the file smaller.
@@ -51,11 +67,15 @@ type Compressed = OnceCell<Option<Bytes>>;
 impl StaticFiles {
     pub(crate) fn embedded() -> Self {
         let own = OwnFiles::iter().filter_map(|path| {
-            let file = StaticFile::new(&path, OwnFiles::get(&path)?);
+            let source = match path.rsplit_once('.') {
+                Some((_, "js" | "css")) => Source::Commented,
+                _ => Source::Other,
+            };
+            let file = StaticFile::new(&path, OwnFiles::get(&path)?, source);
             Some((path.into_owned(), file))
         });
         let vendored = VendoredFiles::iter().filter_map(|path| {
-            let file = StaticFile::new(&path, VendoredFiles::get(&path)?);
+            let file = StaticFile::new(&path, VendoredFiles::get(&path)?, Source::Other);
             Some((format!("vendor/{path}"), file))
         });
         Self(own.chain(vendored).collect())
@@ -72,15 +92,16 @@ impl StaticFiles {
 }
 
 impl StaticFile {
-    fn new(path: &str, file: EmbeddedFile) -> Self {
+    fn new(path: &str, file: EmbeddedFile, source: Source) -> Self {
         let content = match file.data {
             Cow::Borrowed(bytes) => Bytes::from_static(bytes),
             Cow::Owned(bytes) => Bytes::from(bytes),
         };
         Self {
-            content,
+            embedded: content,
+            source,
+            sent: OnceLock::new(),
             content_type: content_type(path),
-            digest: Digest::from_bytes(file.metadata.sha256_hash()),
             brotli: Compressed::default(),
             gzip: Compressed::default(),
         }
@@ -93,7 +114,7 @@ impl StaticFile {
     /// The strong entity tag of the file in this encoding.
     pub(crate) fn tag(&self, encoding: Option<Encoding>) -> String {
         let suffix = encoding.map(|encoding| format!("-{}", encoding.as_str()));
-        format!("\"{}{}\"", self.digest.hex(), suffix.unwrap_or_default())
+        format!("\"{}{}\"", self.sent().digest.hex(), suffix.unwrap_or_default())
     }
 
     /// The content in this encoding, or as it is if that is smaller.
@@ -107,7 +128,18 @@ impl StaticFile {
         };
         Ok(match compressed {
             Some(bytes) => (bytes, encoding),
-            None => (self.content.clone(), None),
+            None => (self.sent().content.clone(), None),
+        })
+    }
+
+    fn sent(&self) -> &Sent {
+        self.sent.get_or_init(|| {
+            let content = match self.source {
+                Source::Other => self.embedded.clone(),
+                Source::Commented => without_comments(&self.embedded),
+            };
+            let digest = Digest::of(&content);
+            Sent { content, digest }
         })
     }
 
@@ -117,7 +149,7 @@ impl StaticFile {
             Encoding::Gzip => &self.gzip,
         };
         let compressed = cell.get_or_try_init(|| async {
-            let content = self.content.clone();
+            let content = self.sent().content.clone();
             // The best compression of a large file takes a second.
             tokio::task::spawn_blocking(move || compress(&content, encoding))
                 .await
@@ -134,6 +166,37 @@ fn content_type(path: &str) -> String {
         mime_guess::mime::TEXT => format!("{media_type}; charset=utf-8"),
         _ => media_type.to_string(),
     }
+}
+
+/// Leaves out lines that are only a comment, and comments of types. `web/served.mjs` checks that the code stays the same.
+fn without_comments(content: &[u8]) -> Bytes {
+    let text = String::from_utf8_lossy(content);
+    let mut kept = String::with_capacity(text.len());
+    let mut is_in_comment = false;
+    for line in text.split_inclusive('\n') {
+        let trimmed = line.trim();
+        let ends = trimmed.ends_with("*/");
+        let begins = trimmed.starts_with("/*")
+            && (trimmed.find("*/") == trimmed.len().checked_sub(2) || !trimmed.contains("*/"));
+        if is_in_comment || begins {
+            is_in_comment = !ends;
+        } else if !trimmed.starts_with("//") {
+            push_without_types(line, &mut kept);
+        }
+    }
+    kept.into()
+}
+
+/// Appends a line without comments such as `/** @type {string} */`.
+fn push_without_types(mut line: &str, kept: &mut String) {
+    while let Some((before, after)) = line.split_once("/** @") {
+        let Some((_, rest)) = after.split_once("*/") else {
+            break;
+        };
+        kept.push_str(before);
+        line = rest.strip_prefix(' ').unwrap_or(rest);
+    }
+    kept.push_str(line);
 }
 
 fn compress(content: &[u8], encoding: Encoding) -> std::io::Result<Option<Bytes>> {
@@ -176,6 +239,14 @@ mod tests {
         ] {
             assert_eq!(content_type(path), expected, "{path}");
         }
+    }
+
+    #[test]
+    fn sends_no_comments() {
+        let source = "// First.\n/** @param {a} b */\nconst a = 1; // stays\n/**\n * Two\n * lines.\n */\n  const c = /** @type {x} */ (b);\n\
+                      const url = 'https://x'; /* stays */\n/* a */ f(/* b */);\n";
+        let sent = "const a = 1; // stays\n  const c = (b);\nconst url = 'https://x'; /* stays */\n/* a */ f(/* b */);\n";
+        assert_eq!(without_comments(source.as_bytes()), sent);
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl Counts for Sqlite {
 
     async fn delete_counts(&self, old: OldCounts, rows: u32) -> Result<u32, Error> {
         let terms = (old.period.seconds(), old.before.as_second(), rows);
-        self.write(move |c| {
-            let old = all(c, OLD, terms, |row| {
+        let old = self.read(move |c| {
+            all(c, OLD, terms, |row| {
                 let (tenant, skill): (String, String) = (row.get("tenant")?, row.get("skill")?);
                 Ok((
                     tenant,
@@ -67,12 +67,18 @@ impl Counts for Sqlite {
                     skill,
                     row.get::<_, i64>("start")?,
                 ))
-            })?;
-            let count = old.len();
+            })
+        });
+        let old = old.await?;
+        if old.is_empty() {
+            return Ok(0);
+        }
+        self.write(move |c| {
+            let mut deleted = 0;
             for key in old {
-                execute(c, DELETE, key)?;
+                deleted += execute(c, DELETE, key)?;
             }
-            Ok(u32::try_from(count).unwrap_or(u32::MAX))
+            Ok(u32::try_from(deleted).unwrap_or(u32::MAX))
         })
         .await
     }

@@ -6,6 +6,7 @@ use skillbox::auth::{AuditAction, Scope};
 
 use super::browser::{Browser, link, sign_in, text};
 use super::client::{Call, TestServer};
+use crate::server::Server;
 
 async fn entries(server: &TestServer) -> Vec<Value> {
     let (mut found, mut path) = (Vec::new(), "/v1/audit?limit=2".to_owned());
@@ -173,4 +174,24 @@ async fn trail_is_of_one_tenant_and_append_only() {
     let changed = database.execute("update audit set key_name = 'someone else'", []);
     assert!(changed.unwrap_err().to_string().contains("append-only"));
     assert_eq!(entries(&server).await.len(), 1);
+}
+
+/// The act is done by then: the log is the trail.
+#[test]
+fn entry_that_cannot_be_written_is_logged_as_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = Server::start(&folder.path().join("data"));
+    let database = rusqlite::Connection::open(folder.path().join("data/skillbox.db")).unwrap();
+    database.execute_batch("drop table audit").unwrap();
+    let created = server.post_json("/v1/keys", &json!({"name": "ci", "scopes": ["run"]}));
+    assert_eq!(created.status, 201);
+    let log = server.log();
+    let line = log
+        .lines()
+        .find(|line| line.contains("Audit entry not recorded: key.created"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        line.contains("ERROR") && line.contains(created.body["key_id"].as_str().unwrap()),
+        "{line}"
+    );
 }

@@ -76,6 +76,13 @@ async fn proof_runs_once_at_a_time_and_its_report_stays() {
     );
     assert!(done["started_at"].as_str().unwrap() < done["finished_at"].as_str().unwrap());
 
+    let trail = server.ask(Call::get("/v1/audit")).await.json();
+    let entry = &trail["items"][0];
+    assert_eq!(
+        (&entry["action"], &entry["target"]),
+        (&json!("prove.started"), &json!("native"))
+    );
+
     // Another process with the same data folder, as after a restart.
     let next = TestServer::open().await;
     next.engine.proofs().enable(proofs_in(server.folder.path()));

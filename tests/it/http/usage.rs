@@ -20,7 +20,7 @@ async fn counts_what_a_tenant_stores_and_runs() {
         "blobs": {"used": 0, "limit": 64 << 20, "count": 0},
         "secrets": {"count": 0, "limit": limits::SECRETS_MAX},
         "packages": {"used": 0},
-        "queue": {"waiting": 0, "limit": limits::ASYNC_QUEUE_MAX},
+        "queue": {"waiting": 0, "limit": 64},
         "last_24h": {"executions": 0, "cpu_ms": 0},
     });
     assert_eq!(usage(&server, &server.admin).await, nothing);

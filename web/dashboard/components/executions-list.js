@@ -61,37 +61,55 @@ function useFresh() {
   return { fresh, mark };
 }
 
+/** @param {Loaded} before @param {any} page @returns {Loaded} the first page again, on top of what is loaded */
+function withFirstPage(before, page) {
+  const ids = new Set(page.items.map((/** @type {Summary} */ item) => item.execution_id));
+  // Without a common row there would be a hole between the two.
+  const meets = before.items.length > PAGE && before.items.some((item) => ids.has(item.execution_id));
+  if (!meets) return { items: page.items, next: page.next_page_token, at: Date.now() };
+  return { items: merge(page.items, before.items), next: before.next, at: Date.now() };
+}
+
+/** @param {Loaded} before @param {any} page @returns {Loaded} */
+function withNextPage(before, page) {
+  const ids = new Set(before.items.map((item) => item.execution_id));
+  const added = page.items.filter((/** @type {Summary} */ item) => !ids.has(item.execution_id));
+  return { items: [...before.items, ...added], next: page.next_page_token, at: Date.now() };
+}
+
+/** @param {Loaded} before @param {Summary[]} items @returns {Loaded} the newest first */
+function withNew(before, items) {
+  const ids = new Set(before.items.map((item) => item.execution_id));
+  const added = items.filter((item) => !ids.has(item.execution_id));
+  added.sort((one, other) => (one.created_at < other.created_at ? 1 : -1));
+  return { ...before, items: [...added, ...before.items] };
+}
+
+/** @param {Summary[]} items @param {string} id */
+function without(items, id) {
+  return items.filter((one) => one.execution_id !== id);
+}
+
 /**
+ * The rows that were loaded, by pages.
  * @param {Filter} filter
- * @param {() => boolean} mayShift whether rows may move: nobody points at them
+ * @param {string} key
  */
-export function useExecutions(filter, mayShift) {
-  const key = JSON.stringify(filter);
+function useLoaded(filter, key) {
   const [loaded, setLoaded] = useState(/** @type {Loaded | null} */ (null));
-  const [waiting, setWaiting] = useState(/** @type {Summary[]} */ ([]));
   const [error, setError] = useState(/** @type {Error | null} */ (null));
   const [busy, setBusy] = useState(false);
-  const [stream, setStream] = useState(/** @type {StreamState} */ ('connecting'));
-  const { fresh, mark } = useFresh();
-  const now = useRef({ filter, loaded, mayShift, waiting });
-  now.current = { filter, loaded, mayShift, waiting };
-
+  const abort = useRef(new AbortController());
   const update = useCallback((/** @type {(before: Loaded) => Loaded} */ change) => {
     setLoaded((before) => change(before ?? { items: [], next: null, at: 0 }));
   }, []);
-
-  const refresh = useCallback(
-    async (/** @type {AbortSignal} */ signal) => {
+  const read = useCallback(
+    async (/** @type {string | null} */ token, /** @type {(before: Loaded, page: any) => Loaded} */ join) => {
+      const { signal } = abort.current;
       try {
-        const page = await readPage(now.current.filter, null, signal);
-        update((before) => {
-          const rest = before.items.length > PAGE;
-          return {
-            items: rest ? merge(page.items, before.items) : page.items,
-            next: rest ? before.next : page.next_page_token,
-            at: Date.now(),
-          };
-        });
+        const page = await readPage(filter, token, signal);
+        if (signal.aborted) return;
+        update((before) => join(before, page));
         setError(null);
       } catch (reason) {
         if (!signal.aborted) setError(/** @type {Error} */ (reason));
@@ -99,111 +117,80 @@ export function useExecutions(filter, mayShift) {
     },
     [key],
   );
-
+  const refresh = useCallback(() => read(null, withFirstPage), [read]);
   useEffect(() => {
-    const abort = new AbortController();
+    abort.current = new AbortController();
     const before = kept.get(key);
     setLoaded(before && Date.now() - before.at < KEPT_MS ? before : null);
-    setWaiting([]);
     setError(null);
-    refresh(abort.signal);
-    return () => abort.abort();
+    refresh();
+    return () => abort.current.abort();
   }, [key]);
-
   useEffect(() => {
     if (!loaded) return;
     kept.clear();
     kept.set(key, loaded);
   }, [loaded]);
+  const more = async () => {
+    if (!loaded?.next) return;
+    setBusy(true);
+    await read(loaded.next, withNextPage);
+    setBusy(false);
+  };
+  return { loaded, error, busy, update, refresh, more };
+}
+
+/**
+ * @param {Filter} filter
+ * @param {() => boolean} mayShift whether rows may move: nobody points at them
+ */
+export function useExecutions(filter, mayShift) {
+  const key = JSON.stringify(filter);
+  const { loaded, error, busy, update, refresh, more } = useLoaded(filter, key);
+  const [waiting, setWaiting] = useState(/** @type {Summary[]} */ ([]));
+  const [stream, setStream] = useState(/** @type {StreamState} */ ('connecting'));
+  const { fresh, mark } = useFresh();
+  const now = useRef({ filter, loaded, mayShift, refresh });
+  now.current = { filter, loaded, mayShift, refresh };
 
   const receive = useCallback((/** @type {Summary} */ item) => {
     const { loaded: list, filter: wanted } = now.current;
-    if (!list) return;
+    const id = item.execution_id;
     const fits = matches(wanted, item);
-    const known = list.items.some((one) => one.execution_id === item.execution_id);
-    if (known) {
+    if (list?.items.some((one) => one.execution_id === id)) {
       const leaves = !fits && now.current.mayShift();
-      update((before) => ({
-        ...before,
-        items: leaves
-          ? before.items.filter((one) => one.execution_id !== item.execution_id)
-          : before.items.map((one) => (one.execution_id === item.execution_id ? item : one)),
-      }));
-      mark([item.execution_id]);
-    } else if (fits) {
-      setWaiting((before) => [item, ...before.filter((one) => one.execution_id !== item.execution_id)]);
-    }
+      const change = (/** @type {Summary[]} */ items) =>
+        leaves ? without(items, id) : items.map((one) => (one.execution_id === id ? item : one));
+      update((before) => ({ ...before, items: change(before.items) }));
+      mark([id]);
+    } else if (list && fits) setWaiting((before) => [item, ...without(before, id)]);
   }, []);
-
   const drop = useCallback((/** @type {string} */ id) => {
-    const others = (/** @type {Summary[]} */ items) => items.filter((one) => one.execution_id !== id);
-    setWaiting(others);
-    update((before) => ({ ...before, items: others(before.items) }));
+    setWaiting((before) => without(before, id));
+    update((before) => ({ ...before, items: without(before.items, id) }));
   }, []);
-
-  const showWaiting = useCallback(() => {
-    const { waiting: items } = now.current;
-    if (!items.length) return;
+  const showWaiting = () => {
     setWaiting([]);
-    update((before) => {
-      const ids = new Set(before.items.map((item) => item.execution_id));
-      const added = items.filter((item) => !ids.has(item.execution_id));
-      added.sort((one, other) => (one.created_at < other.created_at ? 1 : -1));
-      return { ...before, items: [...added, ...before.items] };
-    });
-    mark(items.map((item) => item.execution_id));
-  }, []);
-
+    update((before) => withNew(before, waiting));
+    mark(waiting.map((item) => item.execution_id));
+  };
   useEffect(() => {
-    if (waiting.length && now.current.mayShift()) showWaiting();
+    if (waiting.length && mayShift()) showWaiting();
   }, [waiting]);
-
   useEffect(() => {
-    const abort = new AbortController();
-    const stop = follow('/v1/events', {
+    setWaiting([]);
+    return follow('/v1/events', {
       onEvent: ({ event, data }) => {
         if (event === 'execution') receive(JSON.parse(data));
         else if (event === 'execution_deleted') drop(JSON.parse(data).execution_id);
-        else if (event === 'ready' || event === 'reset') refresh(abort.signal);
+        else if (event === 'ready' || event === 'reset') now.current.refresh();
       },
       onState: setStream,
     });
-    return () => {
-      abort.abort();
-      stop();
-    };
   }, [key]);
 
-  const more = useCallback(async () => {
-    const token = now.current.loaded?.next;
-    if (!token) return;
-    setBusy(true);
-    try {
-      const page = await readPage(now.current.filter, token, new AbortController().signal);
-      update((before) => {
-        const ids = new Set(before.items.map((item) => item.execution_id));
-        const added = page.items.filter((/** @type {Summary} */ item) => !ids.has(item.execution_id));
-        return { items: [...before.items, ...added], next: page.next_page_token, at: Date.now() };
-      });
-    } catch (reason) {
-      setError(/** @type {Error} */ (reason));
-    }
-    setBusy(false);
-  }, []);
-
-  const retry = useCallback(() => refresh(new AbortController().signal), [refresh]);
-  return {
-    items: loaded?.items ?? null,
-    next: loaded?.next ?? null,
-    waiting: waiting.length,
-    error,
-    busy,
-    stream,
-    fresh,
-    more,
-    showWaiting,
-    retry,
-  };
+  const { items = null, next = null } = loaded ?? {};
+  return { items, next, waiting: waiting.length, error, busy, stream, fresh, more, showWaiting, retry: refresh };
 }
 
 const ROW_PX = 38;

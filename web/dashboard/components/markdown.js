@@ -60,7 +60,7 @@ export function safeHref(href) {
  * @param {number} depth
  * @returns {Content[]}
  */
-function nodes(tokens, depth) {
+export function nodes(tokens, depth) {
   return (tokens ?? []).map((token) => node(token, depth));
 }
 
@@ -155,7 +155,7 @@ function node(token, depth) {
  * @param {Lexer} Lexer
  * @param {string} text
  */
-function lex(Lexer, text) {
+export function lex(Lexer, text) {
   if (text.length > TEXT_MAX || TOO_DEEP.test(text)) return null;
   const work = new Lexer({ gfm: true });
   work.blockTokens(text.replace(/\r\n?/g, '\n'), work.tokens);

@@ -1,5 +1,5 @@
 // One version of a skill: run it, read it, check it, compare it with others, use it elsewhere, delete it.
-import { html, useState } from '/ui/vendor/preact.js';
+import { html, useEffect, useState } from '/ui/vendor/preact.js';
 import { getJson, remove, withQuery } from '/ui/api.js';
 import {
   Ago,
@@ -322,6 +322,10 @@ function Loaded({ skill, versions, query }) {
   const tabs = tabsOf(skill, versions.length);
   const asked = query.get('tab') ?? 'run';
   const tab = tabs.some((one) => one.id === asked) ? asked : tabs[0].id;
+  useEffect(() => {
+    const current = document.querySelector('.skill-tabs [aria-current]');
+    current?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [tab]);
   const isLatest = skill.version === skill.latest;
   const facts = [
     isLatest

@@ -1,10 +1,11 @@
 // Skills: a card for each, and publishing by dropping a zip or a folder anywhere on the page.
 import { html, useEffect, useMemo, useRef, useState } from '/ui/vendor/preact.js';
 import { ApiError, getJson, upload, withQuery } from '/ui/api.js';
-import { Ago, CodeBlock, Empty, MissingScope, PageHead, Problem, Skeleton } from '/ui/components/basics.js';
+import { Ago, CodeBlock, Empty, MissingScope, PageHead, Problem, Skeleton, Words } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
 import { bytes, counted, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
+import { useKeys } from '/ui/keys.js';
 import { setQuery } from '/ui/router.js';
 import { allows } from '/ui/session.js';
 import { packDropped, packFiles } from '/ui/zip.js';
@@ -145,7 +146,7 @@ export function Findings({ findings }) {
         .join(':');
       return html`<li>
         <span class=${`status ${isError ? 'bad' : 'warn'}`}><${Icon} name=${isError ? 'failed' : 'warning'} />${isError ? 'Error' : 'Warning'}</span>
-        <span class="finding-words">${visible(finding.message)}
+        <span class="finding-words"><${Words} text=${finding.message} />
           ${place && html` <span class="mono muted">${visible(place)}</span>`}
           ${finding.code === 'agent-skills' && html` <span class="muted">Agent Skills specification${finding.level === 'error' ? ': other products may reject it' : ''}</span>`}</span>
       </li>`;
@@ -189,7 +190,7 @@ export function Publish({ state }) {
       <${Icon} name=${icon} class=${look || 'accent'} />
       <div>
         <p class="title" role="status">${visible(words(current))}</p>
-        ${error && html`<p role="alert">${visible(error.message)}</p>`}
+        ${error && html`<p role="alert"><${Words} text=${error.message} /></p>`}
         ${requestId && html`<p class="small muted">Request <span class="mono">${requestId}</span></p>`}
         ${step === 'sending' && html`<progress class="progress" max=${size} value=${Math.min(sent, size)} aria-label="Uploaded"></progress>`}
         ${findings.length > 0 && html`<${Findings} findings=${findings} />`}
@@ -278,6 +279,13 @@ function useSkills() {
   return { items, next, showMore, error: first.error ?? failure, reload: first.reload };
 }
 
+/** @param {KeyboardEvent} event */
+function focusSearch(event) {
+  event.preventDefault();
+  const field = document.querySelector('[data-search]');
+  if (field instanceof HTMLElement) field.focus();
+}
+
 /** @param {{route: import('../router.js').Route}} props */
 export default function Skills({ route }) {
   useTitle('Skills');
@@ -285,6 +293,7 @@ export default function Skills({ route }) {
   const { items, next, showMore, error, reload } = useSkills();
   const canPublish = allows('skills');
   const publishing = usePublishing({ enabled: canPublish, known: items ?? [], onPublished: reload });
+  useKeys({ '/': focusSearch }, []);
   if (!allows('run') && !allows('skills')) return html`<${MissingScope} scope="run" />`;
   const wanted = (route.query.get('q') ?? '').toLowerCase();
   const shown = items?.filter((skill) => `${skill.name} ${skill.description}`.toLowerCase().includes(wanted));

@@ -6,7 +6,7 @@ import { Confirm, Dialog } from '/ui/components/dialog.js';
 import { Icon } from '/ui/components/icons.js';
 import { visible } from '/ui/format.js';
 import { useNow } from '/ui/hooks.js';
-import { administersServer, signIn } from '/ui/session.js';
+import { administersServer, signIn, signInBy } from '/ui/session.js';
 
 const ROWS = 50;
 
@@ -238,16 +238,20 @@ function KeyDialog({ open, onOpen, onChanged }) {
     </${Confirm}>`;
   }
   let fresh = /** @type {FreshKey | null} */ (null);
+  let note = /** @type {string | null} */ (null);
   const rotate = async () => {
     fresh = await postJson(`${path}/rotate`, undefined);
-    onChanged();
+    // The session has ended with the old key: without a new one the next answer would take the dialog away.
+    if (isOwn && fresh)
+      note = await signInBy({ key: fresh.api_key }).then(
+        () => 'Your session goes on with it.',
+        () => null,
+      );
+    if (!isOwn || note) onChanged();
   };
-  const afterwards = () =>
-    fresh
-      ? onOpen({ kind: 'once', fresh, note: isOwn ? 'Your session was started with the old key and has ended.' : null })
-      : close();
+  const afterwards = () => (fresh ? onOpen({ kind: 'once', fresh, note }) : close());
   return html`<${Confirm} title=${`Rotate ${name}`} verb="Rotate" onClose=${afterwards} onConfirm=${rotate}>
-    <p>A new key with the same name, scopes and expiry replaces it. The old one is refused at once${isOwn ? ', and your session ends' : ''}.</p>
+    <p>A new key with the same name, scopes and expiry replaces it. The old one is refused at once.</p>
   </${Confirm}>`;
 }
 

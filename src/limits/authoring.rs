@@ -1,0 +1,16 @@
+//! Limits of commands for authors of skills.
+
+use std::time::Duration;
+
+use super::MIB;
+
+/// Scripts of one language that `skill lint` parses.
+pub const LINTED_SCRIPTS_MAX: usize = 64;
+/// Size of a script that `skill lint` parses.
+pub const LINTED_SCRIPT_BYTES_MAX: u64 = MIB;
+/// Time of an interpreter that parses scripts for `skill lint`.
+pub const LINTER_TIME_MAX: Duration = Duration::from_secs(10);
+/// Messages of an interpreter that `skill lint` reads.
+pub const LINTER_OUTPUT_BYTES_MAX: u64 = 64 * 1024;
+/// Interval at which `skill dev` looks for changed files.
+pub const DEV_WATCH_EVERY: Duration = Duration::from_millis(250);
