@@ -4,7 +4,6 @@
 use std::env;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
 use std::process::Command;
 
 use crate::config::{BackendChoice, Config};
@@ -19,7 +18,7 @@ pub(super) fn enter(config: &Config) {
     if env::var_os(STARTED_ANEW).is_some() || config.server_url.is_some() || !is_native_likely(config) {
         return;
     }
-    if !has_user_manager() || !linux::wants_a_scope() {
+    if !linux::has_user_manager() || !linux::wants_a_scope() {
         return;
     }
     let Ok(own) = env::current_exe() else { return };
@@ -52,10 +51,4 @@ fn is_native_likely(config: &Config) -> bool {
                 && UnixStream::connect("/var/run/docker.sock").is_err()
         }
     }
-}
-
-/// Whether the user's service manager listens; otherwise systemd-run would fail.
-fn has_user_manager() -> bool {
-    env::var_os("XDG_RUNTIME_DIR")
-        .is_some_and(|folder| UnixStream::connect(Path::new(&folder).join("systemd/private")).is_ok())
 }

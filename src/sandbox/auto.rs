@@ -262,6 +262,11 @@ fn native_reason(docker: &Error) -> String {
     )
 }
 
+/// What is wrong, without the remedies that follow: `doctor` has them.
+fn first_clause(message: &str) -> &str {
+    message.split(['\n', ';']).next().unwrap_or(message)
+}
+
 /// Checks for a missing part use at most this share of the time (1 / n).
 const RETRY_SHARE: u32 = 6;
 
@@ -295,9 +300,11 @@ fn silent() -> Error {
 
 #[cfg(target_os = "linux")]
 fn both_failed(docker: &Error, native: &Error) -> Error {
-    Error::Unavailable(format!(
-        "no backend keeps every promise here; docker: {docker}; native: {native}"
-    ))
+    let native = native.to_string();
+    let (native, remedy) = native.split_once('\n').unwrap_or((&native, ""));
+    let text =
+        format!("no sandbox can be created on this host\n  docker: {docker}\n  native: {native}\n{remedy}");
+    Error::Unavailable(text.trim_end().to_owned())
 }
 
 #[cfg(test)]

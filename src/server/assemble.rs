@@ -59,7 +59,13 @@ fn sandbox(config: &Config, folder: &DataFolder, instance: InstanceId) -> Result
         folders,
     };
     Ok(match wanted.backend {
-        BackendChoice::Auto => Sandbox::auto(wanted.docker.clone(), native(Degraded::Refused), instance),
+        BackendChoice::Auto => {
+            let degraded = match wanted.native_degraded {
+                true => Degraded::UnusedByAuto,
+                false => Degraded::Refused,
+            };
+            Sandbox::auto(wanted.docker.clone(), native(degraded), instance)
+        }
         BackendChoice::Docker => Sandbox::docker(wanted.docker.clone(), instance),
         BackendChoice::Native if wanted.native_degraded => {
             Sandbox::native(native(Degraded::Allowed), instance)

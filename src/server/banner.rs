@@ -48,12 +48,12 @@ pub(super) async fn greet(greeting: Greeting, facts: &Facts<'_>) {
         Err(_) => Err("the sandbox backend does not respond".to_owned()),
     };
     if let Err(why) = &sandbox {
-        tracing::warn!("Sandbox not ready: {why}");
+        tracing::warn!("Sandbox not ready: {}", why.replace('\n', "; "));
     }
     let degraded = facts.engine.sandbox().degraded().join(" and ");
     if !degraded.is_empty() {
         tracing::warn!(
-            "Sandbox degraded: {degraded} is enforced only by a watchdog; results are marked, `skillbox doctor` shows the reason"
+            "Sandbox degraded: memory and CPU limits ({degraded}) are best effort without cgroups; results are marked, `skillbox doctor` shows the reason"
         );
     }
     print(line("sandbox", &sandbox_state(facts.engine, &sandbox)));
@@ -159,7 +159,7 @@ fn sandbox_state(engine: &Engine, sandbox: &Result<&str, String>) -> String {
     match sandbox {
         Ok(kind) if *kind == configured => format!("{kind}: ready{degraded}"),
         Ok(kind) => format!("{kind}: ready{degraded} (chosen by {configured})"),
-        Err(why) => format!("{configured}: NOT READY: {why}; run `skillbox doctor` for details"),
+        Err(why) => format!("{configured}: NOT READY: {why}\n  run `skillbox doctor` for details"),
     }
 }
 

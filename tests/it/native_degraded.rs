@@ -9,6 +9,7 @@ use serde_json::Value;
 use skillbox::skill::Language;
 
 use crate::ordinary::{AS_ORDINARY, assert_native_tests_pass, home_of_ordinary};
+use crate::terminal::TERMINAL;
 use crate::world::missing;
 
 const ACCEPTED: &[(&str, &str)] = &[
@@ -27,16 +28,22 @@ fn home() -> Option<tempfile::TempDir> {
 
 /// Runs the binary below `prefix`, at home.
 fn skillbox(prefix: &[&str], home: &Path, arguments: &[&str], env: &[(&str, &str)]) -> Output {
-    Command::new(prefix[0])
+    command(prefix, home, arguments)
+        .envs(env.iter().copied())
+        .output()
+        .unwrap()
+}
+
+fn command(prefix: &[&str], home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(prefix[0]);
+    command
         .args(&prefix[1..])
         .arg(env!("CARGO_BIN_EXE_skillbox"))
         .args(arguments)
         .current_dir(home)
         .env("HOME", home)
-        .env("TMPDIR", home)
-        .envs(env.iter().copied())
-        .output()
-        .unwrap()
+        .env("TMPDIR", home);
+    command
 }
 
 /// Writes a skill named `any`; `front_matter` adds lines.
@@ -61,7 +68,7 @@ fn python(front_matter: &str, program: &str) -> Option<Value> {
         serde_json::json!(["P6", "P7"]),
         "{envelope:#}"
     );
-    assert!(said.contains("P6 and P7"), "{said}");
+    assert!(!said.contains("degraded"), "{said}");
     Some(envelope)
 }
 
@@ -77,10 +84,12 @@ fn without_cgroups_runs_only_if_degraded_is_allowed() {
     let refused = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], &refusing);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(69), "{said}");
-    assert!(
-        said.contains("cannot be limited") && said.contains("allow_degraded"),
-        "{said}"
-    );
+    assert!(said.contains("cannot be limited"), "{said}");
+    let last = said.lines().last().unwrap();
+    let advice = "best-effort memory and CPU limits: SKILLBOX_SANDBOX_BACKEND=native SKILLBOX_NATIVE_ALLOW_DEGRADED=true";
+    assert!(last.contains(advice), "{said}");
+    // There is no user bus here.
+    assert!(!said.contains("systemd-run"), "{said}");
     let accepted = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], ACCEPTED);
     let said = String::from_utf8_lossy(&accepted.stdout).into_owned();
     assert!(accepted.status.success(), "{said}");
@@ -110,10 +119,70 @@ fn auto_never_selects_degraded_sandbox() {
     let refused = skillbox(AS_ORDINARY, home.path(), &["run", "./any"], &env);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert_eq!(refused.status.code(), Some(69), "{said}");
+    let lines: Vec<_> = said.lines().collect();
+    assert_eq!(lines[0], "error: no sandbox can be created on this host");
     assert!(
-        said.contains("no backend keeps every promise") && said.contains("cannot be limited"),
+        lines[1].starts_with("  docker: no container engine responds"),
         "{said}"
     );
+    assert!(lines[2].starts_with("  native: memory and CPU"), "{said}");
+    assert!(
+        lines[3].contains("no effect with the backend `auto`; set SKILLBOX_SANDBOX_BACKEND=native, too"),
+        "{said}"
+    );
+}
+
+/// An ordinary user without an engine, cgroups and a user bus finds a command that works.
+#[test]
+fn ordinary_user_without_any_backend_is_told_a_command_that_works() {
+    let Some(home) = home() else { return };
+    std::fs::write(home.path().join("six.py"), "6 * 7\n").unwrap();
+    let none = [
+        ("SKILLBOX_SANDBOX_BACKEND", "auto"),
+        ("SKILLBOX_DOCKER_HOST", "unix:///nobody/listens"),
+    ];
+    let refused = skillbox(AS_ORDINARY, home.path(), &["run", "six.py"], &none);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(69), "{said}");
+    let advice = said.lines().last().unwrap();
+    let (_, variables) = advice.split_once(": ").unwrap();
+    let variables: Vec<_> = variables
+        .split(' ')
+        .filter_map(|word| word.split_once('='))
+        .collect();
+    let ran = skillbox(AS_ORDINARY, home.path(), &["run", "six.py"], &variables);
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    let doctor = skillbox(AS_ORDINARY, home.path(), &["doctor"], &none);
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(found.contains("SKILLBOX_NATIVE_ALLOW_DEGRADED=true"), "{found}");
+    assert!(
+        !found.contains("docker run") && !found.contains("systemd-run"),
+        "{found}"
+    );
+}
+
+/// What is degraded is in the last line, in words, and memory that ran out is no truncated output.
+#[test]
+fn summary_of_degraded_run_says_so_in_words() {
+    let Some(home) = home() else { return };
+    std::fs::write(home.path().join("six.py"), "6 * 7\n").unwrap();
+    std::fs::write(home.path().join("large.py"), "x = bytearray(10 ** 9)\n").unwrap();
+    let on_terminal = |file: &str| {
+        let mut command = command(AS_ORDINARY, home.path(), &["run", file]);
+        command.envs(ACCEPTED.iter().copied()).stdin(Stdio::null());
+        TERMINAL.run_command(command)
+    };
+    let succeeded = on_terminal("six.py");
+    assert!(
+        succeeded
+            .terminal
+            .contains(" \u{b7} native (best-effort memory and CPU limits)"),
+        "{succeeded:?}"
+    );
+    let failed = on_terminal("large.py");
+    assert_eq!(failed.code, 5, "{failed:?}");
+    assert!(failed.terminal.contains("out of memory in "), "{failed:?}");
+    assert!(!failed.terminal.contains("truncated"), "{failed:?}");
 }
 
 /// The table for the operator names what is degraded and by what it is held.

@@ -164,7 +164,7 @@ fn an_ordinary_user_without_cgroups_keeps_all_but_two_promises() {
     }
     if let Some(said) = as_ordinary(AS_ORDINARY, "false") {
         assert_eq!(said.code, 69, "{}", said.stderr);
-        assert!(said.stderr.contains("allow_degraded"), "{}", said.stderr);
+        assert!(said.stderr.contains("ALLOW_DEGRADED"), "{}", said.stderr);
     }
 }
 

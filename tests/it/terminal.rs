@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
@@ -34,6 +34,35 @@ pub(crate) const TERMINAL: Terminal = Terminal {
     has_stderr: true,
     has_colour: true,
 };
+
+impl Screen {
+    /// The lines that a person sees in the end. Knows the escape sequences of progress and colour only.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let (mut lines, mut column) = (vec![Vec::new()], 0);
+        let mut rest = self.terminal.chars();
+        while let Some(c) = rest.next() {
+            let line: &mut Vec<char> = lines.last_mut().unwrap();
+            match c {
+                '\r' => column = 0,
+                '\n' => lines.push(Vec::new()),
+                '\u{1b}' => {
+                    let sequence: String = rest.by_ref().take_while(|c| !c.is_ascii_alphabetic()).collect();
+                    // `take_while` has taken the letter; only erasing has this parameter.
+                    if sequence == "[2" {
+                        line.clear();
+                    }
+                }
+                c => {
+                    line.resize(line.len().max(column + 1), ' ');
+                    line[column] = c;
+                    column += 1;
+                }
+            }
+        }
+        let lines = lines.into_iter().map(|line| line.into_iter().collect::<String>());
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+}
 
 impl Terminal {
     /// The end of a person, and the end of a command.
@@ -83,12 +112,15 @@ impl Terminal {
     }
 
     pub(crate) fn run(self, shell: &Shell, args: &[&str]) -> Screen {
+        self.run_command(shell.command(args))
+    }
+
+    pub(crate) fn run_command(self, mut command: Command) -> Screen {
         let (terminal, inside) = self.open();
         let stream = |is_on_it: bool| match is_on_it {
             true => Stdio::from(inside.try_clone().unwrap()),
             false => Stdio::piped(),
         };
-        let mut command = shell.command(args);
         command
             .env("TERM", "xterm")
             .stdout(stream(self.has_stdout))

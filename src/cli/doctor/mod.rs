@@ -90,8 +90,9 @@ impl DoctorReport<'_> {
                 .as_ref()
                 .map(|remedy| format!("\n    → {remedy}"))
                 .unwrap_or_default();
+            let found = finding.found.replace('\n', "\n    ");
             self.console
-                .check(mark, &format!("{:<17} {}{remedy}", finding.part, finding.found))?;
+                .check(mark, &format!("{:<17} {found}{remedy}", finding.part))?;
         }
         self.findings.push(finding);
         Ok(())

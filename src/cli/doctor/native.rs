@@ -30,10 +30,7 @@ pub(super) fn check(
     if let Some(why) = refused {
         report.add(match need {
             Need::Only => CheckResult::failed("native sandbox", why),
-            Need::OneOfTwo => {
-                let remedy = "fix this, or use the container engine";
-                CheckResult::warning("native sandbox", why, remedy)
-            }
+            Need::OneOfTwo => CheckResult::warning("native sandbox", why, "or start a container engine"),
         })?;
         let options = missing_container_options();
         if !options.is_empty() {
@@ -53,7 +50,7 @@ pub(super) fn check(
         report.add(if mechanism.kept {
             CheckResult::ok("promise", found)
         } else {
-            let remedy = "delegate a cgroup subtree: systemd-run --user --scope -p Delegate=yes";
+            let remedy = "best effort without cgroups; CONFIGURATION.md, \"Without an engine\", names what each host needs";
             CheckResult::warning("promise", format!("{found} (degraded)"), remedy)
         })?;
     }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use super::advice;
 use super::cgroup::{CgroupScope, CgroupSetup, Cgroups};
 use super::identity::{Identity, Privilege};
 use super::spawn::{BlankProcess, Spawner, TenantMounts};
@@ -55,10 +56,8 @@ impl BlankProcesses {
         ) {
             (Ok(cgroups), _) => Some(cgroups),
             (Err(_), Degraded::Allowed) => None,
-            (Err(why), Degraded::Refused) => {
-                return Err(format!(
-                    "memory and CPU of native sandboxes cannot be limited: {why}; or set sandbox.native.allow_degraded, which keeps promises P6 and P7 only by limits on each process and a watchdog"
-                ));
+            (Err(why), degraded @ (Degraded::Refused | Degraded::UnusedByAuto)) => {
+                return Err(advice::without_cgroups(&why, degraded));
             }
         };
         let program = settings.program.as_deref().unwrap_or(Path::new("/proc/self/exe"));

@@ -21,16 +21,32 @@ struct ContainerFacts {
 /// The missing options, as to paste behind `docker run`, or nothing outside of containers.
 pub fn missing_container_options() -> Vec<String> {
     let inside = ["/.dockerenv", "/run/.containerenv"];
-    if !inside.iter().any(|file| Path::new(file).exists()) {
+    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
+    let mountinfo = read("/proc/self/mountinfo");
+    if !inside.iter().any(|file| Path::new(file).exists()) || !has_container_root(&mountinfo) {
         return Vec::new();
     }
-    let read = |file: &str| fs::read_to_string(file).unwrap_or_default();
     missing(&ContainerFacts {
-        missing_capabilities: missing_capabilities(),
+        // An ordinary user gets no capability by `--cap-add`.
+        missing_capabilities: match rustix::process::geteuid().is_root() {
+            true => missing_capabilities(),
+            false => Vec::new(),
+        },
         filtered: is_filtered(&read("/proc/self/status")),
         apparmor: read("/proc/self/attr/apparmor/current"),
-        mountinfo: read("/proc/self/mountinfo"),
+        mountinfo,
     })
+}
+
+/// Virtual machines that were made from an image of a container still have its marker file, but a disk as root.
+fn has_container_root(mountinfo: &str) -> bool {
+    let mut roots = mountinfo
+        .lines()
+        .filter_map(mount)
+        .filter(|mount| mount.place == "/");
+    let is_disk =
+        |root: &Mount<'_>| root.source == "/" && matches!(root.kind, "ext2" | "ext3" | "ext4" | "xfs");
+    roots.next_back().is_none_or(|root| !is_disk(&root))
 }
 
 /// Docker's own profile refuses `pivot_root` whatever the capabilities. The call names no folder, so it changes nothing.
@@ -63,6 +79,8 @@ fn missing(facts: &ContainerFacts) -> Vec<String> {
 }
 
 struct Mount<'a> {
+    /// The mounted folder of the file system.
+    source: &'a str,
     place: &'a str,
     writable: bool,
     kind: &'a str,
@@ -71,8 +89,9 @@ struct Mount<'a> {
 /// A line of `mountinfo(5)`.
 fn mount(line: &str) -> Option<Mount<'_>> {
     let (before, after) = line.split_once(" - ")?;
-    let mut before = before.split(' ').skip(4);
+    let mut before = before.split(' ').skip(3);
     Some(Mount {
+        source: before.next()?,
         place: before.next()?,
         writable: before.next()?.split(',').any(|option| option == "rw"),
         kind: after.split(' ').next()?,
@@ -124,6 +143,19 @@ mod tests {
     #[test]
     fn names_no_option_that_is_set() {
         assert_eq!(missing(&facts(OPEN)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn machine_with_a_disk_as_root_is_no_container() {
+        assert!(!has_container_root(
+            "22 1 254:0 / / rw,relatime - ext4 /dev/root rw\n"
+        ));
+        for root in [
+            "800 700 0:48 / / rw,relatime - overlay overlay rw,lowerdir=x\n",
+            "800 700 254:0 /vfs/dir/1 / rw,relatime - ext4 /dev/vda rw\n",
+        ] {
+            assert!(has_container_root(root), "{root}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Blank processes wait in their own namespaces and cgroups. One of them receives the plan of a run, applies it to
 //! itself and becomes the same guest as in a container. It serves one execution and dies with it, or with the server.
 
+mod advice;
 mod blank_processes;
 mod cgroup;
 mod container_options;
@@ -55,6 +56,7 @@ use spawn::BlankProcess;
 use teardown::{SandboxGuard, TEARDOWN_DELAY};
 use watchdog::Watchdog;
 
+pub use advice::{has_user_manager, wants_a_scope};
 pub use container_options::missing_container_options;
 pub use host::{HostSetup, PromiseMechanism};
 pub use host_folder::HostFolder;
@@ -68,12 +70,6 @@ pub const COMMAND: &str = "sandbox-native";
 /// complete, with the early result of `prepare`. An error names the failed step.
 pub fn enter<T>(prepare: fn() -> std::io::Result<T>) -> Result<T, String> {
     init::enter(prepare).map_err(|error| error.to_string())
-}
-
-/// Whether this process could keep every promise in a cgroup made by `systemd-run --user --scope -p Delegate=yes`.
-#[must_use]
-pub fn wants_a_scope() -> bool {
-    !rustix::process::geteuid().is_root() && cgroup::CgroupSetup::lacks_own_cgroup()
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -93,6 +89,8 @@ pub enum Degraded {
     #[default]
     Refused,
     Allowed,
+    /// Configured, but `auto` never selects a degraded sandbox.
+    UnusedByAuto,
 }
 
 #[derive(Debug)]
@@ -157,8 +155,7 @@ impl Native {
             .get()
             .is_some_and(|factory| factory.bounds() == LimitMechanism::Rlimits);
         let (reason, degraded) = if is_degraded {
-            let reason = "configured; P6 and P7 are degraded: no cgroups are available, and sandbox.native.allow_degraded is set";
-            (reason, watchdog::DEGRADED)
+            (watchdog::REASON, watchdog::DEGRADED)
         } else {
             ("configured", &[][..])
         };

@@ -52,7 +52,7 @@ pub(super) fn refused(error: &io::Error) -> Error {
             "this user, or a parent user namespace, has reached user.max_user_namespaces or a similar limit: end some, or raise it with sysctl"
         }
         Some(libc::EACCES) => {
-            "this process may not start others in its own cgroups: give it a delegated one (systemd-run --user --scope -p Delegate=yes)"
+            "this process may not start others in its own cgroups: run it as root, or in a delegated cgroup"
         }
         _ => {
             "inside a container, its seccomp profile must allow clone3 with user namespaces; in a service, RestrictNamespaces must be off; otherwise set sandbox.backend to docker"

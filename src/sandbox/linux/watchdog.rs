@@ -20,6 +20,9 @@ use crate::sandbox::protocol::GuestReport;
 
 /// Promises that a watchdog keeps only in part.
 pub(super) const DEGRADED: &[&str] = &["P6", "P7"];
+/// Why, for results.
+pub(super) const REASON: &str =
+    "configured; P6 and P7 are degraded: no cgroups are available, and sandbox.native.allow_degraded is set";
 
 /// Watches one sandbox until it is stopped or dropped.
 #[derive(Debug)]

@@ -15,6 +15,7 @@ use rustix::process::Pid;
 
 use crate::execution::{ResourceLimits, Usage};
 use crate::ids::InstanceId;
+use crate::sandbox::linux::advice;
 
 pub(super) use find::{CgroupScope, CgroupSetup};
 
@@ -72,8 +73,14 @@ impl Cgroups {
         let homes: Vec<_> = bases.iter().map(|base| base.join(&name)).collect();
         let lock = make_homes(&homes).map_err(|(path, error)| {
             format!(
-                "cgroups cannot be created in `{}` ({error}); run as root, or delegate a subtree (systemd-run --user --scope -p Delegate=yes)",
-                path.display()
+                "cgroups cannot be created in `{}` ({error}); {}",
+                path.display(),
+                match version {
+                    // No service manager delegates version 1 to a user.
+                    CgroupVersion::V1(_) =>
+                        "run as root, or let root give this user a folder in each hierarchy",
+                    CgroupVersion::V2 => advice::own_cgroup(),
+                }
             )
         })?;
         if let CgroupVersion::V2 = version {

@@ -9,6 +9,7 @@ use rustix::fs::Access;
 use super::find::CgroupScope;
 use super::{Weight, keyed, number, write};
 use crate::execution::{ResourceLimits, Usage};
+use crate::sandbox::linux::advice;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::sandbox::linux) struct Unified {
@@ -67,8 +68,9 @@ pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
     if unified.reach == CgroupScope::Own || unified.is_delegated() {
         if !unified.is_ours() {
             return Err(format!(
-                "this process shares its cgroup `{}`, or may not change it; give it one: systemd-run --user --scope -p Delegate=yes skillbox ..., or run as root",
-                own.display()
+                "this process shares its cgroup `{}`, or may not change it; {}",
+                own.display(),
+                advice::own_cgroup()
             ));
         }
         return match missing(own) {
@@ -76,12 +78,15 @@ pub(super) fn base(unified: &Unified) -> Result<PathBuf, String> {
                 "the controller `{controller}` is not delegated to `{}`; as root write \"[Service]\\nDelegate=cpu memory pids\" to /etc/systemd/system/user@.service.d/delegate.conf, run systemctl daemon-reload, and log in again",
                 own.display()
             )),
-            None => delegate_controllers(own).map(|()| own.to_owned()).map_err(|error| {
-                format!(
-                    "the controllers of `{}` cannot be delegated ({error}); give this process a cgroup of its own: systemd-run --user --scope -p Delegate=yes skillbox ...",
-                    own.display()
-                )
-            }),
+            None => delegate_controllers(own)
+                .map(|()| own.to_owned())
+                .map_err(|error| {
+                    format!(
+                        "the controllers of `{}` cannot be delegated ({error}); {}",
+                        own.display(),
+                        advice::own_cgroup()
+                    )
+                }),
         };
     }
     let base = unified.top.join("skillbox");
@@ -220,10 +225,7 @@ mod tests {
             let own_id = std::process::id();
             let unified = scope(top.path(), &format!("{own_id}\n{others}"), "cpu memory pids\n");
             let why = base(&unified).unwrap_err();
-            assert!(
-                why.contains("systemd-run --user --scope -p Delegate=yes"),
-                "{why}"
-            );
+            assert!(why.contains("shares its cgroup") && why.contains("root"), "{why}");
             assert!(!unified.own.join(SERVER).exists());
         }
     }
