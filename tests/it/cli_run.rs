@@ -225,3 +225,31 @@ fn doctor_names_missing_engine() {
     shell.skill("any", "lang: bash\n", "scripts/main.sh", "");
     assert_eq!(shell.run(&["run", "./any"]).code, 69);
 }
+
+/// An engine that lacks an image is no failure where native sandboxes run the programs.
+#[test]
+fn doctor_says_which_backend_runs_each_language_without_an_image() {
+    if !has_docker() {
+        return;
+    }
+    let images = crate::world::images();
+    let allowed = ["nosuch.invalid/python:1", &images.node, &images.bash].join(",");
+    let shell = Shell::new()
+        .with_engine()
+        .with("SKILLBOX_SANDBOX_BACKEND", "auto")
+        .with("SKILLBOX_IMAGE_PYTHON", "nosuch.invalid/python:1")
+        .with("SKILLBOX_IMAGE_ALLOWLIST", &allowed);
+    let said = shell.run(&["doctor"]);
+    if !said.stdout.contains("a test sandbox was created") {
+        return crate::world::missing("linux", &said.stdout);
+    }
+    assert_eq!(said.code, 0, "{}", said.stdout);
+    for part in [
+        "! image",
+        "until then native sandboxes run these programs",
+        "a python skill ran in native",
+        "a bash skill ran in docker",
+    ] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+}

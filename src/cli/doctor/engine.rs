@@ -3,7 +3,7 @@
 #[cfg(target_os = "linux")]
 use super::native::{self, Need};
 use super::trial;
-use super::{CheckResult, DoctorReport};
+use super::{CheckResult, CheckState, DoctorReport};
 use crate::cli::client::EmbeddedClient;
 use crate::cli::failure::Result;
 use crate::cli::progress::Spinner;
@@ -44,6 +44,7 @@ pub(super) fn check(
             local,
             docker,
             config,
+            fallback: Fallback::None,
         }
         .check(report),
         #[cfg(target_os = "linux")]
@@ -53,17 +54,22 @@ pub(super) fn check(
         },
         Sandbox::Auto(auto) => {
             #[cfg(target_os = "linux")]
-            if native::check(local, auto.native(), Need::OneOfTwo, report)?
-                && local.wait(auto.docker().facts()).is_err()
-            {
-                let found = "none responds, and none is needed: the native sandbox is available";
-                report.add(CheckResult::ok("container engine", found))?;
-                return trial::run_each(local, &Language::ALL, report);
-            }
+            let fallback = match native::check(local, auto.native(), Need::OneOfTwo, report)? {
+                true if local.wait(auto.docker().facts()).is_err() => {
+                    let found = "none responds, and none is needed: the native sandbox is available";
+                    report.add(CheckResult::ok("container engine", found))?;
+                    return trial::run_each(local, &Language::ALL, report);
+                }
+                true => Fallback::Native,
+                false => Fallback::None,
+            };
+            #[cfg(not(target_os = "linux"))]
+            let fallback = Fallback::None;
             EngineCheck {
                 local,
                 docker: auto.docker(),
                 config,
+                fallback,
             }
             .check(report)
         }
@@ -72,10 +78,38 @@ pub(super) fn check(
     }
 }
 
+/// What runs a program that the engine cannot run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fallback {
+    None,
+    /// With `auto`.
+    #[cfg(target_os = "linux")]
+    Native,
+}
+
+impl Fallback {
+    /// A warning, if programs run all the same.
+    fn soften(self, finding: CheckResult) -> CheckResult {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Native if finding.state == CheckState::Failed => CheckResult {
+                state: CheckState::Warning,
+                remedy: Some(match &finding.remedy {
+                    Some(remedy) => format!("{remedy}; until then native sandboxes run these programs"),
+                    None => "until then native sandboxes run these programs".to_owned(),
+                }),
+                ..finding
+            },
+            _ => finding,
+        }
+    }
+}
+
 struct EngineCheck<'a> {
     local: &'a EmbeddedClient,
     docker: &'a Docker,
     config: &'a Config,
+    fallback: Fallback,
 }
 
 impl EngineCheck<'_> {
@@ -111,7 +145,7 @@ impl EngineCheck<'_> {
             ),
         ))?;
         for finding in limits(&facts) {
-            report.add(finding)?;
+            report.add(self.fallback.soften(finding))?;
         }
         report.add(CheckResult::ok(
             "guest",
@@ -119,8 +153,11 @@ impl EngineCheck<'_> {
         ))?;
         let mut ready = Vec::new();
         for language in Language::ALL {
-            let finding = self.image(language);
-            if finding.state == super::CheckState::Ok {
+            let found = self.image(language);
+            let is_missing = found.state == CheckState::Failed;
+            let finding = self.fallback.soften(found);
+            let runs_natively = is_missing && finding.state == CheckState::Warning;
+            if finding.state == CheckState::Ok || runs_natively {
                 ready.push(language);
             }
             report.add(finding)?;
