@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::cli::{id_argument, moment, table, terminal_text};
+use crate::cli::{id_argument, moment, progress, table, terminal_text};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -225,7 +225,7 @@ impl Console {
             bytes
         };
         // A failed write to standard error cannot be reported.
-        let _ = io::stderr().lock().write_all(bytes);
+        let _ = above_spinner(&io::stderr(), bytes, |bytes| io::stderr().lock().write_all(bytes));
     }
 
     /// Prints a message.
@@ -251,7 +251,10 @@ impl Console {
         } else {
             text.into()
         };
-        let _ = writeln!(anstream::stderr().lock(), "{style}{mark}{style:#}{text}");
+        let _ = above_spinner(&io::stderr(), b"\n", |end| {
+            let mut stderr = anstream::stderr().lock();
+            write!(stderr, "{style}{mark}{style:#}{text}").and_then(|()| stderr.write_all(end))
+        });
     }
 
     /// Prints the result of a check with a coloured mark.
@@ -292,8 +295,19 @@ fn write_out(bytes: &[u8]) -> Result<()> {
 }
 
 fn put(bytes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush())
+    above_spinner(&io::stdout(), bytes, |bytes| {
+        let mut out = io::stdout().lock();
+        out.write_all(bytes).and_then(|()| out.flush())
+    })
+}
+
+/// Prints to a stream that may be the terminal of a spinner.
+fn above_spinner<T>(stream: &impl io::IsTerminal, bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
+    if stream.is_terminal() {
+        progress::print_above_spinner(bytes, print)
+    } else {
+        print(bytes)
+    }
 }
 
 /// A reader that closes the pipe early, such as `head`, is not an error.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::console::Console;
 use crate::cli::terminal_text;
@@ -34,6 +34,50 @@ impl Message {
             Self::Step(text) | Self::Passing(text) => text,
         }
     }
+}
+
+/// The line of the terminal on which a spinner is drawn or would be.
+#[derive(Debug)]
+struct TerminalLine {
+    bar: Option<ProgressBar>,
+    is_drawn: bool,
+    /// Whether nothing was printed in this line. Otherwise a spinner would replace it.
+    is_empty: bool,
+}
+
+static LINE: Mutex<TerminalLine> = Mutex::new(TerminalLine {
+    bar: None,
+    is_drawn: false,
+    is_empty: true,
+});
+
+impl TerminalLine {
+    fn hide(&mut self) {
+        if let (Some(bar), true) = (&self.bar, self.is_drawn) {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+            let _ = io::stderr().lock().write_all(b"\r\x1b[2K");
+            self.is_drawn = false;
+        }
+    }
+
+    fn draw(&mut self) {
+        if let (Some(bar), true) = (&self.bar, self.is_empty) {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+            self.is_drawn = true;
+        }
+    }
+}
+
+/// Prints `bytes` to the terminal of the spinner, which is erased before and drawn again below.
+pub(crate) fn print_above_spinner<T>(bytes: &[u8], print: impl FnOnce(&[u8]) -> T) -> T {
+    let mut line = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    line.hide();
+    let printed = print(bytes);
+    if let Some(last) = bytes.last() {
+        line.is_empty = *last == b'\n';
+    }
+    line.draw();
+    printed
 }
 
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -152,13 +196,23 @@ fn show(mut text: String, changes: &Receiver<String>) {
     }
     let style = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}")
         .unwrap_or_else(|_| ProgressStyle::default_spinner());
-    let bar = ProgressBar::new_spinner()
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden())
         .with_style(style)
         .with_message(terminal_text::line(&text).into_owned())
         .with_elapsed(PATIENCE);
+    let line = || LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    {
+        let mut line = line();
+        line.hide();
+        line.bar = Some(bar.clone());
+        line.draw();
+    }
     bar.enable_steady_tick(TICK);
     while let Ok(newer) = changes.recv() {
         bar.set_message(terminal_text::line(&newer).into_owned());
     }
-    bar.finish_and_clear();
+    bar.disable_steady_tick();
+    let mut line = line();
+    line.hide();
+    line.bar = None;
 }

@@ -134,6 +134,20 @@ fn format_value_prints_output_alone() {
     assert_eq!(listed.code, 2, "{}", listed.stderr);
 }
 
+/// Output that arrives while a spinner is drawn stands in lines of its own, also where a line has not ended yet.
+#[test]
+fn spinner_is_erased_before_output() {
+    let Some(shell) = person() else { return };
+    let program = "import time\nprint('begun', end='', flush=True)\ntime.sleep(1.5)\nprint()\n\
+                   for number in range(5):\n    print(number, flush=True)\n    time.sleep(0.7)\n";
+    std::fs::write(shell.folder().join("slow.py"), program).unwrap();
+    let screen = TERMINAL.run(&shell, &["run", "slow.py"]);
+    assert!(screen.terminal.contains("running"), "{screen:?}");
+    let lines = screen.lines();
+    assert_eq!(lines[..6], ["begun", "0", "1", "2", "3", "4"], "{screen:?}");
+    assert!(lines[6].starts_with("\u{2713} success in "), "{lines:?}");
+}
+
 /// The same view of a run that has ended.
 #[test]
 fn show_wait_and_watch_share_view() {
