@@ -18,6 +18,7 @@ mod maintenance;
 mod metrics;
 mod missing_package;
 mod mounts;
+mod network_use;
 mod outcome;
 mod overview;
 mod plan;

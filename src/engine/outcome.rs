@@ -1,6 +1,7 @@
 //! Outcomes of executions.
 
 use crate::engine::missing_package::missing_package;
+use crate::engine::network_use::lacked_network;
 use crate::engine::{clock, failure};
 use crate::error::{Code, Error};
 use crate::execution::{self, Failure, NewExecution, Outcome, Status, Timings, milliseconds};
@@ -155,7 +156,7 @@ fn classify(report: &Report, job: &Job, shutting_down: bool) -> (Status, Option<
             (Status::Oom, "oom", message)
         }
         (Completion::Cancelled, _) if shutting_down => {
-            let message = "Skillbox was stopped while the program ran".to_owned();
+            let message = "interrupted by Ctrl-C, a signal or a shutdown of Skillbox".to_owned();
             (Status::Interrupted, "interrupted", message)
         }
         (Completion::Cancelled, _) => {
@@ -217,7 +218,16 @@ fn name_missing_package(failure: Failure, report: &Report, job: &Job) -> Failure
 
 pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = classify(&report, job, shutting_down);
-    let error = error.map(|failure| name_missing_package(failure, &report, job));
+    let error = error.map(|failure| {
+        if lacked_network(&failure, &report.logs.stderr) {
+            let message = format!(
+                "{}; programs have no network, see `skillbox help sandbox`",
+                failure.message
+            );
+            return Failure { message, ..failure };
+        }
+        name_missing_package(failure, &report, job)
+    });
     let exit_code = if let Completion::Exited(code) = report.end {
         Some(code)
     } else {
