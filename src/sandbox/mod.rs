@@ -145,6 +145,10 @@ pub enum Progress {
         count: usize,
         bytes: u64,
     },
+    /// All packages have arrived.
+    Unpacking { bytes: u64 },
+    /// The unpacked files are copied out of the installer's sandbox.
+    Storing,
     Installed {
         /// Size of the installed files.
         bytes: u64,

@@ -217,7 +217,7 @@ async fn installs_only_wheels_of_index_inside_package_folder() {
     );
     for (asked, part) in [
         ("climbs", "trying to install outside"),
-        ("source", "the index has no wheel of `source` for"),
+        ("source", "no package `source` with wheels in the index"),
         ("moved", "is not a host of the configured package indexes"),
         ("absent", "No matching distribution"),
     ] {

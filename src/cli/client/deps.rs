@@ -93,6 +93,11 @@ pub(super) fn progress_message(progress: Progress) -> Message {
                 mib(bytes)
             ))
         }
+        Progress::Unpacking { bytes } => Message::Passing(format!(
+            "installing packages: {} MiB downloaded, unpacking",
+            mib(bytes)
+        )),
+        Progress::Storing => Message::Passing("installing packages: storing them".to_owned()),
         Progress::Installed { bytes, took } => {
             let seconds = took.as_secs_f64();
             Message::Step(format!("installed {} MiB in {seconds:.0} s", mib(bytes)))

@@ -110,6 +110,9 @@ impl Packages<'_> {
             set_bytes: deps.set_bytes,
         };
         check.check(proxy.first_failure())?;
+        if let Some(progress) = waiting.progress {
+            let _ = progress.try_send(Progress::Storing);
+        }
         let (tar, _) = artifacts.finish().map_err(failure::of_io)?;
         let (set, folder) = self.store_set(name, wanted, tar).await?;
         if let Some(progress) = waiting.progress {

@@ -122,17 +122,25 @@ impl InstallationCheck<'_> {
         if shown.is_empty() {
             return format!("the installer exited with code {code} without output");
         }
-        let missing = lines
-            .iter()
-            .find_map(|line| line.split_once(NO_WHEEL))
-            .map(|(_, package)| {
-                let package = quoted(package);
-                format!(
-                    "; the index has no wheel of {package} for this interpreter and platform, and source packages are not built: request another version or package, or ask the operator to add a wheel to the index"
-                )
-            });
-        shown.join("; ") + &missing.unwrap_or_default()
+        let printed = shown.join("; ");
+        match lines.iter().find_map(|line| line.split_once(NO_WHEEL)) {
+            Some((_, package)) => format!("{}; the installer printed: {printed}", no_wheel(package, &lines)),
+            None => printed,
+        }
     }
+}
+
+/// pip prints the same for an unknown name and for a package without wheels.
+fn no_wheel(package: &str, lines: &[&str]) -> String {
+    let package = quoted(package);
+    if lines.iter().any(|line| line.contains("(from versions: none)")) {
+        return format!(
+            "no package {package} with wheels in the index: check the spelling; source packages are not built, so it may need a wheel that the operator adds to the index"
+        );
+    }
+    format!(
+        "the index has no wheel of {package} for this interpreter and platform, and source packages are not built: request another version or package, or ask the operator to add a wheel to the index"
+    )
 }
 
 const REMEDY: &str = "request fewer or smaller packages, or ask the operator to raise deps.set_size";
@@ -193,12 +201,15 @@ mod tests {
         let said = "ERROR: Could not find a version that satisfies the requirement docopt (from versions: none)\nERROR: No matching distribution found for docopt\n";
         let text = ended(Completion::Exited(1), said, 0);
         for part in [
+            "could not be installed: no package `docopt` with wheels in the index: check the spelling",
             "(from versions: none)",
-            "no wheel of `docopt`",
             "source packages are not built",
         ] {
             assert!(text.contains(part), "{text}");
         }
+        let said = "ERROR: Could not find a version that satisfies the requirement six==99 (from versions: 1.16, 1.17)\nERROR: No matching distribution found for six==99\n";
+        let text = ended(Completion::Exited(1), said, 0);
+        assert!(text.contains("no wheel of `six==99`"), "{text}");
     }
 
     #[test]

@@ -40,10 +40,14 @@ impl Transfer<'_> {
                     None => reader = None,
                 },
                 _ = every.tick() => {
-                    let _ = progress.try_send(Progress::Downloaded {
-                        packages: self.packages.collected(),
-                        count: self.packages.count,
-                        bytes: self.proxy.bytes(),
+                    let bytes = self.proxy.bytes();
+                    let _ = progress.try_send(match self.packages.have_arrived {
+                        true => Progress::Unpacking { bytes },
+                        false => Progress::Downloaded {
+                            packages: self.packages.collected(),
+                            count: self.packages.count,
+                            bytes,
+                        },
                     });
                 }
             }
@@ -56,12 +60,16 @@ pub(super) struct PackageCount {
     language: Language,
     count: usize,
     missing: HashSet<String>,
+    /// Whether pip has begun to unpack.
+    have_arrived: bool,
     /// The last line, as far as it was printed.
     line: Vec<u8>,
 }
 
 /// How pip starts the line of a package.
 const COLLECTING: &str = "Collecting ";
+/// How pip says that it unpacks.
+const UNPACKING: &str = "Installing collected packages";
 
 impl PackageCount {
     /// `asked` are requirements as their author wrote them.
@@ -70,6 +78,7 @@ impl PackageCount {
             language,
             count: asked.len(),
             missing: asked.iter().map(|asked| package_name(asked)).collect(),
+            have_arrived: false,
             line: Vec::new(),
         }
     }
@@ -87,9 +96,11 @@ impl PackageCount {
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
-        if let Some(package) = String::from_utf8_lossy(&line).strip_prefix(COLLECTING) {
+        let line = String::from_utf8_lossy(&line);
+        if let Some(package) = line.strip_prefix(COLLECTING) {
             self.missing.remove(&package_name(package));
         }
+        self.have_arrived |= line.starts_with(UNPACKING);
     }
 
     /// Packages so far; `None` if the installer names none.
@@ -141,6 +152,9 @@ mod tests {
         assert_eq!(count.collected(), Some(2));
         count.read(b"\n");
         assert_eq!(count.collected(), Some(3));
+        assert!(!count.have_arrived);
+        count.read(b"Installing collected packages: six, numpy, pandas\n");
+        assert!(count.have_arrived);
     }
 
     #[test]
