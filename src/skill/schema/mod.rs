@@ -7,6 +7,7 @@ mod step_limit;
 #[cfg(test)]
 mod tests;
 
+use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
@@ -107,7 +108,7 @@ fn build(schema: &Value) -> Result<Validator<CountedJson>, InvalidSchema> {
     options.build(schema).map_err(|error| {
         let Fault { pointer, message } = masked_fault(&error);
         let hint = match error.kind() {
-            jsonschema::error::ValidationErrorKind::Referencing(_) => {
+            ValidationErrorKind::Referencing(_) => {
                 "; a schema cannot refer to other documents: copy the part into `$defs`"
             }
             _ if message.contains("regex") => "; patterns cannot use look-around or back references",
@@ -173,7 +174,18 @@ impl Size {
 
 /// Without the value, which may be large or confidential.
 fn masked_fault(error: &jsonschema::ValidationError<'_>) -> Fault {
-    fault(error.instance_path().as_str(), &error.masked().to_string())
+    let mut message = error.masked().to_string();
+    if let ValidationErrorKind::OneOfNotValid { context } | ValidationErrorKind::AnyOf { context } =
+        error.kind()
+    {
+        let of_each = context.iter().filter_map(|errors| errors.first()).enumerate();
+        let of_each = of_each.take(limits::SCHEMA_FAULTS_MAX);
+        let of_each: Vec<_> = of_each
+            .map(|(index, error)| format!("{}: {}", index + 1, error.masked()))
+            .collect();
+        message = format!("{message} ({})", of_each.join("; "));
+    }
+    fault(error.instance_path().as_str(), &message)
 }
 
 fn fault(pointer: &str, message: &str) -> Fault {

@@ -39,6 +39,19 @@ fn reports_place_but_not_value_of_a_violation() {
 }
 
 #[test]
+fn names_what_each_alternative_lacks() {
+    for keyword in ["oneOf", "anyOf"] {
+        let schema = json!({keyword: [{"required": ["text"]}, {"required": ["url"]}]});
+        let found = faults(&schema, r#"{"path": "my secret"}"#);
+        let (_, message) = &found[0];
+        assert!(
+            message.ends_with("(1: \"text\" is a required property; 2: \"url\" is a required property)"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
 fn reports_the_first_violations_shortly() {
     let text = format!("[{}]", vec!["1"; 1000].join(","));
     assert_eq!(
