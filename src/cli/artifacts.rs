@@ -10,6 +10,7 @@ use crate::cli::atomic_file::{AtomicFile, TargetFolder};
 use crate::cli::client::Client;
 use crate::cli::console::Console;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::result_files::ResultFile;
 use crate::error::quoted;
 use crate::execution::FileLink;
 use crate::ids::{Digest, ExecutionId};
@@ -22,11 +23,18 @@ pub(crate) struct ArtifactSaver<'a> {
 }
 
 impl ArtifactSaver<'_> {
-    /// Saves all `files` of an execution in the folder, which is created if missing. Replaces existing files and never
-    /// follows links.
-    pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink]) -> Result<()> {
+    /// Saves all `files` of an execution and the files made of its results in the folder, which is created if there are any.
+    /// Replaces existing files and never follows links.
+    pub(crate) fn save(&self, id: ExecutionId, files: &[FileLink], results: &[ResultFile]) -> Result<()> {
         let folder = self.folder;
         let files = check(files, self.console)?;
+        if files.is_empty() && results.is_empty() {
+            self.console.say(format!(
+                "nothing to save in {}: no files and no charts",
+                folder.display()
+            ));
+            return Ok(());
+        }
         std::fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
         let root = TargetFolder::open(folder).map_err(|error| Failure::file(folder, &error))?;
         for file in &files {
@@ -34,8 +42,19 @@ impl ArtifactSaver<'_> {
             self.client.file(id, file, &mut target)?;
             target.commit(file)?;
         }
-        match files.len() {
-            0 => {}
+        for result in results {
+            let written = AtomicFile::create(&root, &result.path).and_then(|mut target| {
+                target.file.write_all(&result.content)?;
+                target.commit()
+            });
+            written.map_err(|error| {
+                Failure::refused(format!(
+                    "file {} cannot be written: {error}",
+                    quoted(&result.path)
+                ))
+            })?;
+        }
+        match files.len() + results.len() {
             1 => self
                 .console
                 .success(format!("saved 1 file to {}", folder.display())),

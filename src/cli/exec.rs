@@ -15,6 +15,7 @@ use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::id_argument::IdArgument;
 use crate::cli::progress::Spinner;
+use crate::cli::result_files;
 use crate::cli::result_view::{self, Seen};
 use crate::cli::run::{PreparedRun, RunSubject};
 use crate::engine::RerunVersion;
@@ -131,7 +132,7 @@ pub(crate) struct PruneArguments {
     #[arg(long, value_name = "NAME")]
     skill: Option<SkillName>,
     /// Only print how many would be deleted
-    #[arg(long, conflicts_with = "yes", required_unless_present = "yes")]
+    #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
     /// Delete them
     #[arg(long)]
@@ -159,6 +160,10 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
                 skill,
                 rows: limit,
             })?;
+            if listed.items.is_empty() && console.format_or(Format::Table) == Format::Table {
+                console.say("no executions");
+                return Ok(Exit::Success);
+            }
             console.data(Format::Table, &listed.items, |items| Rows {
                 heading: &["execution", "status", "skill", "version", "duration", "created"],
                 rows: items.iter().map(|item| row(item, console)).collect(),
@@ -259,7 +264,13 @@ fn files(
     paths: &[String],
     console: &Console,
 ) -> Result<()> {
-    let files = chosen(client.execution(id)?.files, paths)?;
+    let envelope = client.execution(id)?;
+    // Paths name files of the program only.
+    let results = match paths {
+        [] => result_files::files(&envelope.results, &envelope.files),
+        _ => Vec::new(),
+    };
+    let files = chosen(envelope.files, paths)?;
     let Some(folder) = out else {
         return console.data(Format::Table, &files, file_rows);
     };
@@ -268,10 +279,16 @@ fn files(
         folder,
         console,
     }
-    .save(id, &files)
+    .save(id, &files, &results)
 }
 
 fn prune(client: &Client, console: &Console, arguments: PruneArguments) -> Result<()> {
+    if !arguments.dry_run && !arguments.yes {
+        return Err(Failure::new(
+            Exit::Usage,
+            "give --dry-run to count the executions, or --yes to delete them",
+        ));
+    }
     let request = PruneExecutions {
         older_than: arguments.older_than.as_secs(),
         status: arguments.status,

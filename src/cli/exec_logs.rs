@@ -11,6 +11,7 @@ use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exec::find;
 use crate::cli::failure::Result;
 use crate::cli::id_argument::IdArgument;
+use crate::cli::result_view::truncation;
 use crate::execution::{LogSource, LogTexts, Logs, PartContent};
 use crate::ids::ExecutionId;
 
@@ -65,14 +66,10 @@ fn follow(client: &Client, id: ExecutionId, console: &Console) -> Result<()> {
 }
 
 pub(super) fn cut_short(logs: &LogTexts, console: &Console) {
-    say_cut(logs.truncated, logs.lines_truncated, console);
-}
-
-fn say_cut(is_output_truncated: bool, is_log_truncated: bool, console: &Console) {
-    if is_output_truncated {
-        console.say("output truncated: the program printed more than the limit");
+    if let Some(note) = truncation(logs) {
+        console.say(note);
     }
-    if is_log_truncated {
+    if logs.lines_truncated {
         console.say("log truncated: the program logged more than the limit");
     }
 }
@@ -87,14 +84,14 @@ fn show_logs(logs: &Logs, console: &Console) -> Result<()> {
     for line in &logs.lines {
         console.talk_bytes(format!("{line}\n").as_bytes());
     }
-    say_cut(logs.truncated(), logs.lines_truncated, console);
+    cut_short(&LogTexts::from(logs), console);
     Ok(())
 }
 
 /// Prints lines with their times in order of arrival.
 fn show_lines(logs: &Logs, only: Option<LogSource>, console: &Console) -> Result<()> {
     console.bytes(&timed_lines(logs, only))?;
-    say_cut(logs.truncated(), logs.lines_truncated, console);
+    cut_short(&LogTexts::from(logs), console);
     if logs.arrivals.is_empty() && LogSource::ALL.iter().any(|source| logs.count(*source) > 0) {
         console.say("the times are unknown: an earlier release recorded this execution");
     }

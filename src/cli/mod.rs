@@ -23,9 +23,12 @@ mod man_pages;
 mod moment;
 mod open;
 mod package_arguments;
+#[cfg_attr(windows, path = "piped_stdin_windows.rs")]
+mod piped_stdin;
 mod progress;
 mod prove;
 mod requirements;
+mod result_files;
 mod result_view;
 mod run;
 mod run_options;
@@ -53,7 +56,7 @@ use crate::server;
 use crate::telemetry;
 
 use client::Client;
-use console::{Console, ForeignText, Format};
+use console::{Console, ForeignText, Format, Rows};
 use failure::Result;
 use key::KeyCommand;
 
@@ -110,7 +113,7 @@ enum Command {
     /// As `serve`: `server start`
     #[command(hide = true, subcommand, after_help = "Example:\n  skillbox server start")]
     Server(ServerCommand),
-    /// Run a skill and print its result
+    /// Run code or a skill, and print its result
     Run(Box<run::RunArgs>),
     /// Create, check, publish and inspect skills
     #[command(subcommand, after_help = "Example:\n  skillbox skill init my-skill")]
@@ -150,7 +153,7 @@ enum Command {
     /// Print help for a command or a topic
     Help(topics::HelpArgs),
     /// Print the version
-    #[command(after_help = "Example:\n  skillbox version")]
+    #[command(after_help = "Example:\n  skillbox version --format json")]
     Version,
 }
 
@@ -194,7 +197,9 @@ fn grouped_command() -> clap::Command {
 
 fn parse() -> std::result::Result<Cli, clap::Error> {
     let mut command = grouped_command();
-    let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = command
+        .try_get_matches_from_mut(std::env::args_os())
+        .map_err(|error| topics::with_swapped_letters(error, &command))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
 }
 
@@ -272,7 +277,13 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
         Command::ManPages(args) => man_pages::write(&args, Cli::command(), console),
         Command::Help(args) => topics::help(&args, grouped_command(), console),
         Command::Version => {
-            console.text(concat!("skillbox ", env!("CARGO_PKG_VERSION"), "\n"))?;
+            let version = env!("CARGO_PKG_VERSION");
+            match console.format() {
+                None | Some(Format::Table) => console.text(&format!("skillbox {version}\n"))?,
+                Some(_) => console.data(Format::Json, &serde_json::json!({"version": version}), |_| {
+                    Rows::default()
+                })?,
+            }
             Ok(Exit::Success)
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::failure::Result;
-use crate::execution::{Envelope, Status};
+use crate::cli::result_files;
+use crate::execution::{Envelope, LogTexts, Status};
+use crate::limits;
 
 /// Lines of a failed program's standard error that are printed: Node.js prints the error above ten lines of stack.
 const LAST_LINES: usize = 20;
@@ -26,21 +28,32 @@ pub(crate) fn show(envelope: &Envelope, seen: Seen, console: &Console) -> Result
                     console.talk_bytes(envelope.logs.stderr.as_bytes());
                 }
             }
+            results(envelope, console)?;
             output(envelope, console)
         }
         _ => console.data(Format::Json, envelope, rows),
     }
 }
 
-/// The output alone: a text as it is, everything else as JSON; nothing without output.
+/// The output alone: a text as it is, everything else as JSON; without output the text of the main result.
 fn value(envelope: &Envelope, console: &Console) -> Result<()> {
     let Some(output) = &envelope.output else {
-        return Ok(());
+        return match result_files::main_text(envelope) {
+            Some(text) => console.text(&format!("{text}\n")),
+            None => Ok(()),
+        };
     };
     match serde_json::from_str::<String>(output.as_str()) {
         Ok(text) => console.text(&format!("{text}\n")),
         Err(_) => console.text(&format!("{}\n", output.as_str())),
     }
+}
+
+fn results(envelope: &Envelope, console: &Console) -> Result<()> {
+    for text in result_files::texts(envelope) {
+        console.text(&format!("{}\n", text.trim_end()))?;
+    }
+    Ok(())
 }
 
 fn output(envelope: &Envelope, console: &Console) -> Result<()> {
@@ -88,22 +101,49 @@ fn report(envelope: &Envelope, seen: Seen, notes: Vec<String>, console: &Console
     if envelope.status == Status::Success {
         console.success(how(envelope));
     } else {
-        let reason = envelope.error.as_ref().map(|error| error.message.as_str());
-        console.failed(format!(
-            "{}: {}",
-            how(envelope),
-            reason.unwrap_or("no reason recorded")
-        ));
+        match unseen_reason(envelope) {
+            "" => console.failed(how(envelope)),
+            reason => console.failed(format!("{}: {reason}", how(envelope))),
+        }
     }
+}
+
+/// The reason of a failure without what the line says already: the last line of standard error, or the outcome.
+fn unseen_reason(envelope: &Envelope) -> &str {
+    let Some(error) = &envelope.error else {
+        return "no reason recorded";
+    };
+    let reason = error.message.as_str();
+    if envelope.status == Status::Oom {
+        return reason.strip_prefix("out of memory: ").unwrap_or(reason);
+    }
+    let shown = envelope.logs.stderr.trim_end();
+    if shown.ends_with(reason) {
+        return "";
+    }
+    let last = shown.lines().next_back().unwrap_or_default();
+    let hint = reason.strip_prefix(last).and_then(|rest| rest.strip_prefix("; "));
+    hint.filter(|_| !last.is_empty()).unwrap_or(reason)
 }
 
 /// `success in 121 ms · native · text-summary 1.0.0`.
 fn how(envelope: &Envelope) -> String {
-    let mut parts = vec![envelope.status.to_string()];
+    let status = match envelope.status {
+        Status::Oom => "out of memory",
+        Status::Timeout => "timed out",
+        other => other.as_str(),
+    };
+    let mut parts = vec![status.to_owned()];
     if let Some(duration) = envelope.duration_ms {
-        parts[0] = format!("{} in {}", envelope.status, milliseconds(duration));
+        parts[0] = format!("{status} in {}", milliseconds(duration));
     }
-    parts.extend(envelope.backend.clone());
+    parts.extend(envelope.backend.as_ref().map(|backend| {
+        if envelope.degraded.is_empty() {
+            backend.clone()
+        } else {
+            format!("{backend} (best-effort memory and CPU limits)")
+        }
+    }));
     parts.extend(envelope.skill.as_ref().map(|skill| match &envelope.version {
         Some(version) => format!("{skill} {version}"),
         None => skill.to_string(),
@@ -127,25 +167,41 @@ fn notes(envelope: &Envelope) -> Vec<String> {
     if matches!(envelope.status, Status::Oom | Status::Timeout) {
         notes.clear();
     }
-    if envelope.logs.truncated {
-        notes.push("output truncated: the program printed more than the limit".to_owned());
-    }
+    notes.extend(truncation(&envelope.logs).map(ToOwned::to_owned));
     notes
 }
 
+/// Why printed text is missing. A sandbox that is killed loses the guest's count; then nothing printed counts as lost.
+pub(crate) fn truncation(logs: &LogTexts) -> Option<&'static str> {
+    // Masked secrets may have shortened what is stored.
+    const FULL: u64 = limits::LOG_BYTES_MAX / 2;
+    let longest = logs.stdout.len().max(logs.stderr.len()) as u64;
+    match (logs.truncated, longest) {
+        (false, _) | (true, 0) => None,
+        (true, FULL..) => Some("output truncated: the program printed more than the limit"),
+        (true, _) => Some("output may be incomplete: the sandbox was killed"),
+    }
+}
+
 fn unsaved_files(envelope: &Envelope) -> Option<String> {
-    let first = envelope.files.first()?;
-    let files = match envelope.files.len() {
+    let files = envelope.files.first().map(|first| match envelope.files.len() {
         1 => format!("file {} ({} bytes)", first.path, first.size),
         count => format!(
             "{count} files, the first is {} ({} bytes)",
             first.path, first.size
         ),
-    };
-    Some(format!(
-        "{files}; save with `skillbox exec files {} --out DIR`",
-        envelope.execution_id
-    ))
+    });
+    let parts: Vec<_> = [files, result_files::unprinted(envelope)]
+        .into_iter()
+        .flatten()
+        .collect();
+    (!parts.is_empty()).then(|| {
+        let id = envelope.execution_id;
+        format!(
+            "{}; save with `skillbox exec files {id} --out DIR`",
+            parts.join(", ")
+        )
+    })
 }
 
 /// Prints why an execution failed.

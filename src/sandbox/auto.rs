@@ -262,11 +262,6 @@ fn native_reason(docker: &Error) -> String {
     )
 }
 
-/// What is wrong, without the remedies that follow: `doctor` has them.
-fn first_clause(message: &str) -> &str {
-    message.split(['\n', ';']).next().unwrap_or(message)
-}
-
 /// Checks for a missing part use at most this share of the time (1 / n).
 const RETRY_SHARE: u32 = 6;
 

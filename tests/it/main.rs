@@ -19,12 +19,18 @@ mod cli_remote;
 mod cli_requirements;
 #[cfg(target_os = "linux")]
 mod cli_rerun;
+mod cli_mistakes;
+mod cli_push;
+mod cli_remote;
+mod cli_requirements;
+mod cli_results;
 mod cli_run;
 mod cli_scripts;
 mod cli_secrets;
 mod cli_serve;
 mod cli_shell;
 mod cli_start;
+mod cli_stdin;
 mod cli_tools;
 mod cli_watch;
 mod cli_webhooks;
