@@ -11,6 +11,7 @@ use crate::cli::console::{Console, Format};
 use crate::cli::event_printer::{EventPrinter, ShownEvents};
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
+use crate::cli::result_files;
 use crate::cli::result_view;
 use crate::cli::run_options::RunOptions;
 use crate::cli::skill::suggest;
@@ -27,6 +28,7 @@ A folder or archive runs on this machine without being published. A published sk
 or on this machine if no server is configured.
 
 Examples:
+  echo '6 * 7' | skillbox run -
   skillbox run ./my-skill --input '{\"name\": \"World\"}'
   skillbox run csv-report --input '{\"path\": \"sales.csv\"}' --file sales.csv --out reports
   skillbox run text-summary --input @article.json --timeout 30s | jq .output.summary
@@ -66,8 +68,13 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
         args.code = Some(file.clone());
         args.skill = None;
     }
+    args.take_file_as_code();
     args.check_code()?;
+    args.check_local_folder()?;
     args.options.check(args.code.as_deref(), console)?;
+    if args.code.as_deref() != Some("-") {
+        args.options.take_piped_stdin(console)?;
+    }
     let is_local = config.server_url.is_none() || matches!(args.skill, Some(SkillArgument::Path(_)));
     let mut request = args.options.request(is_local)?;
     request.spec.callback_url = args.callback_url;
@@ -117,6 +124,16 @@ pub(crate) fn run(mut args: RunArgs, config: &Config, console: &Console) -> Resu
 }
 
 impl RunArgs {
+    /// With `--lang` an existing file is code, whatever its name.
+    fn take_file_as_code(&mut self) {
+        if let (Some(SkillArgument::Published(name)), Some(_)) = (&self.skill, self.lang)
+            && std::path::Path::new(name.as_str()).is_file()
+        {
+            self.code = Some(name.to_string());
+            self.skill = None;
+        }
+    }
+
     /// Options of skills do not go with code, nor options of code with skills.
     fn check_code(&self) -> Result<()> {
         let wrong = match &self.code {
@@ -130,6 +147,23 @@ impl RunArgs {
             Some(_) => None,
         };
         wrong.map_or(Ok(()), |wrong| Err(Failure::new(Exit::Usage, wrong)))
+    }
+
+    /// A folder runs on this machine, whatever server is configured.
+    fn check_local_folder(&self) -> Result<()> {
+        let flag = match (&self.callback_url, self.later) {
+            (Some(_), _) => "--callback-url",
+            (None, true) => "--async",
+            (None, false) => return Ok(()),
+        };
+        let Some(SkillArgument::Path(path)) = &self.skill else {
+            return Ok(());
+        };
+        let path = path.display();
+        let message = format!("{flag}: the folder or archive `{path}` runs on this machine, not on a server");
+        Err(Failure::new(Exit::Usage, message).hint(format!(
+            "publish it with `skillbox skill push {path}`, then run it by its name"
+        )))
     }
 }
 
@@ -214,7 +248,9 @@ impl PreparedRun {
             say_more(&envelope, console);
         }
         if interrupted {
-            console.bad("execution cancelled by Ctrl-C or a signal");
+            // A server cancels the execution. A local one is interrupted, because this process ends.
+            let ended = result_view::outcome(envelope.status);
+            console.bad(format!("execution {ended} by Ctrl-C or a signal"));
         } else if !quiet {
             match out.is_some() {
                 true => result_view::summarize_saved(&envelope, seen, console),
@@ -223,6 +259,7 @@ impl PreparedRun {
             if envelope.status == Status::Success
                 && has_output
                 && envelope.output.is_none()
+                && envelope.results.is_empty()
                 && envelope.files.is_empty()
             {
                 console.say("the program wrote no output; write JSON to the file named by SANDBOX_OUTPUT");
@@ -234,7 +271,8 @@ impl PreparedRun {
                 folder,
                 console,
             };
-            saver.save(envelope.execution_id, &envelope.files)?;
+            let results = result_files::files(&envelope.results, &envelope.files);
+            saver.save(envelope.execution_id, &envelope.files, &results)?;
         }
         Ok(if interrupted {
             Exit::Interrupted
@@ -245,12 +283,6 @@ impl PreparedRun {
 }
 
 fn say_more(envelope: &Envelope, console: &Console) {
-    if !envelope.degraded.is_empty() {
-        console.say(format!(
-            "degraded: this host enforces {} only with a watchdog; `skillbox doctor` shows the reason",
-            envelope.degraded.join(" and ")
-        ));
-    }
     if envelope.files_skipped_total > 0 {
         console.say(left_out(envelope));
     }

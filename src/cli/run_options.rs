@@ -1,7 +1,7 @@
 //! What `run` and `skill dev` take besides the program: input, files, packages, limits.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -11,6 +11,7 @@ use crate::cli::console::Console;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
 use crate::cli::package_arguments::PackageArguments;
+use crate::cli::piped_stdin::{self, PipedStdin};
 use crate::engine::{RunRequest, RunSpec};
 use crate::error::quoted;
 use crate::execution::Workdir;
@@ -37,9 +38,12 @@ pub(crate) struct RunOptions {
     /// Start a script among the files of --file (request) or of the skill (skill); by default request if there are any
     #[arg(long, value_name = "request|skill", value_parser = arguments::workdir, requires = "script")]
     workdir: Option<Workdir>,
-    /// Standard input of the program: text, @file, or - for standard input
+    /// Standard input of the program: text, @file, or - for standard input; by default a piped one, unless --input is given
     #[arg(long, value_name = "TEXT|@FILE|-", allow_hyphen_values = true)]
     pub(crate) stdin: Option<String>,
+    /// Content of standard input that no option reads.
+    #[arg(skip)]
+    piped_stdin: Option<bytes::Bytes>,
     /// Also mount this published skill, so that the program can import it; may be repeated
     #[arg(long = "mount", value_name = "NAME[@VERSION]")]
     mount_skills: Vec<SkillRef>,
@@ -67,9 +71,12 @@ impl RunOptions {
     pub(crate) fn check(&self, code: Option<&str>, console: &Console) -> Result<()> {
         if let (Some(argument), None) = (self.of_script.first(), &self.script) {
             let message = format!("unexpected argument {}", quoted(argument));
-            return Err(Failure::new(Exit::Usage, message).hint(
-                "a script of the skill is named by --script PATH, and arguments of a program follow after --",
-            ));
+            let hint = match code {
+                Some(code) => format!("arguments of the program follow after --, as in `skillbox run {code} -- …`"),
+                None => "a script of the skill is named by --script PATH, and arguments of a program follow after --"
+                    .to_owned(),
+            };
+            return Err(Failure::new(Exit::Usage, message).hint(hint));
         }
         let readers = [
             ("code", code),
@@ -85,13 +92,38 @@ impl RunOptions {
 
     /// Before the run, not when its files cannot be saved.
     fn check_out(&self) -> Result<()> {
-        match self.out.as_deref().filter(|out| out.exists() && !out.is_dir()) {
-            None => Ok(()),
-            Some(out) => Err(Failure::refused(format!(
-                "--out: `{}` is not a folder; name another",
-                out.display()
-            ))),
+        let Some(out) = self.out.as_deref() else {
+            return Ok(());
+        };
+        // The folder is created only if there is something to save.
+        let existing = out.ancestors().find(|folder| folder.exists());
+        let existing = existing.unwrap_or(Path::new("."));
+        if !existing.is_dir() {
+            let message = format!("--out: `{}` is not a folder; name another", existing.display());
+            return Err(Failure::refused(message));
         }
+        #[cfg(unix)]
+        if rustix::fs::access(existing, rustix::fs::Access::WRITE_OK).is_err() {
+            let message = format!("--out: `{}` is not writable; name another", existing.display());
+            return Err(Failure::refused(message));
+        }
+        Ok(())
+    }
+
+    /// Makes standard input that no option reads the program's own. With `--input`, that is the input.
+    pub(crate) fn take_piped_stdin(&mut self, console: &Console) -> Result<()> {
+        if self.stdin.is_some() || self.input.is_some() {
+            return Ok(());
+        }
+        match piped_stdin::read()? {
+            PipedStdin::Content(content) => self.piped_stdin = Some(content),
+            PipedStdin::Nothing => {}
+            PipedStdin::Silent if self.quiet => {}
+            PipedStdin::Silent => console.say(
+                "standard input is a pipe without data, so the program gets none; to wait for it, add --stdin -",
+            ),
+        }
+        Ok(())
     }
 
     /// The request without its skill or code. Files of a local run may fill its working directory.
@@ -115,7 +147,7 @@ impl RunOptions {
             blobs,
             script: self.script.clone(),
             workdir: self.workdir,
-            stdin: stdin.map_err(of("--stdin"))?,
+            stdin: stdin.map_err(of("--stdin"))?.or_else(|| self.piped_stdin.clone()),
             mount_skills: self.mount_skills.clone(),
             requirements: self.packages.clone().read()?,
             timeout: self.timeout,

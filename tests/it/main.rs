@@ -12,6 +12,7 @@ mod cli_dev;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
+mod cli_mistakes;
 #[cfg(unix)]
 mod cli_open;
 mod cli_push;
@@ -19,10 +20,6 @@ mod cli_remote;
 mod cli_requirements;
 #[cfg(target_os = "linux")]
 mod cli_rerun;
-mod cli_mistakes;
-mod cli_push;
-mod cli_remote;
-mod cli_requirements;
 mod cli_results;
 mod cli_run;
 mod cli_scripts;
