@@ -12,7 +12,12 @@ def call(service, path, body=None):
     url = os.environ["SKILLBOX_SERVER_URL" if service == "SKILLBOX" else "OPENAI_BASE_URL"] + path
     headers = {"Authorization": "Bearer " + os.environ[service + "_API_KEY"], "Content-Type": "application/json"}
     request = urllib.request.Request(url, body and json.dumps(body).encode(), headers)
-    return json.load(urllib.request.urlopen(request, timeout=660))
+    try:
+        return json.load(urllib.request.urlopen(request, timeout=660))
+    except urllib.error.HTTPError:
+        raise
+    except urllib.error.URLError as error:
+        sys.exit(f"no connection to {url}: {error.reason}")
 
 
 TEXT = {"type": "string"}
@@ -73,8 +78,6 @@ def main():
         print(answer(" ".join(sys.argv[1:])))
     except urllib.error.HTTPError as error:
         sys.exit(f"{error.url}: {error}: {error.read().decode()}")
-    except urllib.error.URLError as error:
-        sys.exit(f"no connection to the server or the model: {error.reason}")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::bundle;
 use crate::cli::exit::Exit;
 use crate::cli::failure::{Failure, Result};
-use crate::error::quoted;
+use crate::error::{did_you_mean, quoted};
 use crate::execution::{JsonText, Workdir};
 use crate::ids::Digest;
 use crate::limits;
@@ -27,14 +27,16 @@ pub(crate) enum SkillArgument {
 
 impl SkillArgument {
     /// An argument with a slash or the ending `.zip`, and `.` and `..`, is a path; `-`, a file with the ending of a
-    /// language and any other file with a slash is code; everything else must be a name.
+    /// language and any other file with a slash or an ending is code; everything else must be a name.
     pub(crate) fn parse(text: &str) -> std::result::Result<Self, String> {
         let path = Path::new(text);
         let is_archive = text.to_ascii_lowercase().ends_with(".zip");
         let has_language = path
             .extension()
             .is_some_and(|_| skill::language_of_file(text, b"").is_some());
-        if text == "-" || has_language || (text.contains('/') && !is_archive && path.is_file()) {
+        // A name of a skill may contain dots, too, but rarely that of a file here.
+        let is_file = || (text.contains('/') || path.extension().is_some()) && path.is_file();
+        if text == "-" || has_language || (!is_archive && is_file()) {
             return Ok(Self::Code(text.to_owned()));
         }
         let is_path =
@@ -143,7 +145,10 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, 
     let bytes = match from {
         "-" => read_capped(io::stdin().lock(), max)
             .map_err(|error| Failure::refused(format!("code of standard input: {error}")))?,
-        path => read_file(Path::new(path), max)?,
+        path => read_file(Path::new(path), max).map_err(|failure| match Path::new(path).exists() {
+            true => failure,
+            false => failure.hint_if_any(similar_path(Path::new(path))),
+        })?,
     };
     let name = quoted(from);
     let text = String::from_utf8(bytes)
@@ -153,11 +158,28 @@ pub(crate) fn code(from: &str, language: Option<Language>) -> Result<(Language, 
         (Some(language), _) => language,
         (None, "-") => Language::Python,
         (None, _) => {
-            let message = format!("{name}: neither its extension nor a `#!` line names a language");
+            let message = format!("{name} is not .py, .js or .sh and has no `#!` line");
             return Err(Failure::new(Exit::Usage, message).hint("add --lang python, node or bash"));
         }
     };
     Ok((language, text))
+}
+
+/// `; did you mean …?` for an entry of the same folder.
+pub(crate) fn similar_path(path: &Path) -> String {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let entries = std::fs::read_dir(folder.unwrap_or(Path::new(".")))
+        .into_iter()
+        .flatten();
+    let names: Vec<_> = entries
+        .take(limits::FILES_MAX)
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or_default();
+    did_you_mean(name, names.iter().map(String::as_str))
 }
 
 /// `--lang`.

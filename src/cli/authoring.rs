@@ -61,8 +61,13 @@ pub(crate) fn lint(source: &SkillSource, maxima: &Maxima, console: &Console) -> 
     let refused = findings
         .iter()
         .any(|finding| finding.rule_set == RuleSet::Skillbox && finding.severity == Severity::Error);
+    let other_rules = findings.iter().any(|finding| finding.severity == Severity::Error);
     if findings.is_empty() {
         console.success("no problems found");
+    } else if refused {
+        console.say("a push rejects this skill until the errors of rule `skillbox` are corrected");
+    } else if other_rules {
+        console.say("a push accepts this skill; other products may reject it because of the errors");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
 }

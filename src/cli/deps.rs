@@ -7,7 +7,7 @@ use crate::cli::client::Client;
 use crate::cli::console::{Console, Format, Rows};
 use crate::cli::exec::rows;
 use crate::cli::exit::Exit;
-use crate::cli::failure::Result;
+use crate::cli::failure::{Failure, Result};
 use crate::cli::id_argument::IdArgument;
 use crate::ids::Digest;
 use crate::limits;
@@ -35,7 +35,7 @@ pub(crate) enum DepsCommand {
     #[command(after_help = "Examples:\n  skillbox deps prune 2cf24dba\n  skillbox deps prune --all")]
     Prune {
         /// Keys of package sets, as shown by `deps list`, or their first or last digits
-        #[arg(value_name = "KEY", required_unless_present = "all")]
+        #[arg(value_name = "KEY")]
         keys: Vec<IdArgument<Digest>>,
         /// All package sets
         #[arg(long, conflicts_with = "keys")]
@@ -60,6 +60,12 @@ pub(crate) fn deps(command: DepsCommand, client: &Client, console: &Console) -> 
             }
         }
         DepsCommand::Prune { keys, all } => {
+            if keys.is_empty() && !all {
+                return Err(Failure::new(
+                    Exit::Usage,
+                    "give --all to delete all package sets, or the keys of some from `skillbox deps list`",
+                ));
+            }
             let sets = |rows: usize| -> Result<Vec<Digest>> {
                 let listed = client.packages(rows)?;
                 Ok(listed.items.iter().map(|set| set.key).collect())

@@ -34,9 +34,7 @@ pub(crate) struct DevArgs {
 }
 
 pub(crate) fn dev(args: &DevArgs, config: &Config, console: &Console) -> Result<Exit> {
-    let folder = args.source.folder().ok_or_else(|| {
-        Failure::refused("only a folder can be watched; unpack the archive, and name the folder")
-    })?;
+    let folder = args.source.folder().ok_or_else(|| args.source.not_a_folder())?;
     let reads_stdin = [&args.options.input, &args.options.stdin];
     if reads_stdin.into_iter().flatten().any(|text| text == "-") {
         let message = "standard input can be read once only, but each run needs it; use @FILE";

@@ -74,7 +74,7 @@ impl Exit {
                 "`prove`: some attacks hit their time limit on this slow machine",
             ),
             Self::Config => (78, "invalid configuration"),
-            Self::Interrupted => (130, "ended by Ctrl-C"),
+            Self::Interrupted => (130, "interrupted by Ctrl-C"),
         }
     }
 

@@ -74,6 +74,15 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Adds a text of [`error::did_you_mean`], which begins with its separator or is empty.
+    #[must_use]
+    pub(crate) fn hint_if_any(mut self, meant: String) -> Self {
+        self.message.push_str(&meant);
+        self
+    }
+}
+
 /// Members of a request by the flag that sets them.
 const FLAGS: [(&str, &str); 15] = [
     ("args", "arguments after `--`"),

@@ -51,8 +51,9 @@ impl<T: Display> IdArgument<T> {
             let ids: Vec<_> = found.iter().take(5).map(ToString::to_string).collect();
             let more = if found.len() > ids.len() { ", …" } else { "" };
             let message = format!(
-                "{} ids of {what}s begin or end with {}",
+                "{} ids of {} begin or end with {}",
                 found.len(),
+                plural(what),
                 quoted(&part)
             );
             return Err(Failure::refused(message).hint(format!("give more digits: {}{more}", ids.join(", "))));
@@ -60,11 +61,19 @@ impl<T: Display> IdArgument<T> {
         found.pop().ok_or_else(|| {
             let rows = limits::ID_SEARCH_ROWS;
             let message = format!(
-                "no id of the newest {rows} {what}s begins or ends with {}",
+                "no id of the newest {rows} {} begins or ends with {}",
+                plural(what),
                 quoted(&part)
             );
             Failure::refused(message).hint(format!("give the whole id of an older {what}"))
         })
+    }
+}
+
+fn plural(what: &str) -> String {
+    match what.strip_suffix('y').filter(|stem| !stem.ends_with('e')) {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{what}s"),
     }
 }
 

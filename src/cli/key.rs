@@ -145,7 +145,7 @@ fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
         ]],
         ..Rows::default()
     })?;
-    console.say("save the secret now: it is not shown again");
+    console.say("save the key now: it is not shown again");
     Ok(())
 }
 

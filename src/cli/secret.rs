@@ -30,6 +30,9 @@ Examples:
     Set {
         /// Name of the secret, and of the variable in programs
         name: SecretName,
+        /// Rejected: the value is not an argument
+        #[arg(hide = true)]
+        value: Option<String>,
         /// Read the value from this file, or from standard input if it is -; one trailing line break is removed
         #[arg(long, value_name = "FILE|-")]
         value_file: Option<String>,
@@ -56,9 +59,14 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
     match command {
         SecretCommand::Set {
             name,
+            value,
             value_file,
             exact,
         } => {
+            if value.is_some() {
+                let message = "the value is not an argument: the shell would keep it in its history";
+                return Err(Failure::new(Exit::Usage, message).hint(VALUE_FILE));
+            }
             let mut text = match value_file {
                 Some(file) => arguments::value(&file)?,
                 None => asked(&name)?,
@@ -104,14 +112,17 @@ pub(crate) fn secret(command: SecretCommand, client: &Client, console: &Console)
 /// Asks on the terminal without echo.
 fn asked(name: &SecretName) -> Result<String> {
     if !io::stdin().is_terminal() {
-        return Err(Failure::new(
-            Exit::Usage,
-            "cannot ask for the value without a terminal; use --value-file FILE, or --value-file - for standard input",
-        ));
+        return Err(no_terminal());
     }
-    rpassword::prompt_password(format!("Value of {name} (not shown): "))
-        .map_err(|error| Failure::internal("asking for the value", error))
+    // Fails where standard input is a terminal, but not the one of this process.
+    rpassword::prompt_password(format!("Value of {name} (not shown): ")).map_err(|_| no_terminal())
 }
+
+fn no_terminal() -> Failure {
+    Failure::new(Exit::Usage, "cannot ask for the value without a terminal").hint(VALUE_FILE)
+}
+
+const VALUE_FILE: &str = "use --value-file FILE, or --value-file - for standard input";
 
 /// Editors and `echo` append a line break that is not part of the value.
 fn without_line_end(text: &str) -> &str {

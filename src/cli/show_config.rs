@@ -6,7 +6,16 @@ use crate::cli::failure::Result;
 use crate::config::Config;
 
 pub(crate) fn show(config: &Config, console: &Console) -> Result<Exit> {
-    console.data(Format::Table, &config.effective, |settings| Rows {
+    let mut settings = config.effective.clone();
+    for row in &mut settings {
+        if row.key == "data_dir" && row.value.is_none() {
+            row.value = config
+                .data_folder_path()
+                .ok()
+                .map(|path| path.display().to_string());
+        }
+    }
+    console.data(Format::Table, &settings, |settings| Rows {
         heading: &["setting", "value", "set by", "variable"],
         optional: &["variable", "set by"],
         rows: settings

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::bundle;
-use crate::cli::arguments::{Archive, pack};
+use crate::cli::arguments::{Archive, pack, similar_path};
 use crate::cli::failure::{Failure, Result};
 use crate::error::quoted;
 use crate::skill::SkillName;
@@ -30,6 +30,16 @@ impl SkillSource {
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         let folder = self.path.join(self.within.as_deref().unwrap_or_default());
         self.path.is_dir().then_some(folder)
+    }
+
+    /// Why there is no folder to watch.
+    pub(crate) fn not_a_folder(&self) -> Failure {
+        match std::fs::metadata(&self.path) {
+            Err(error) => Failure::file(&self.path, &error).hint_if_any(similar_path(&self.path)),
+            Ok(_) => {
+                Failure::refused("only a folder can be watched; unpack the archive, and name the folder")
+            }
+        }
     }
 
     /// The archive, or the packed folder.

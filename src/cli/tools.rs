@@ -26,7 +26,8 @@ enum Product {
     Mcp,
     /// `tools` of OpenAI's chat completions
     Openai,
-    /// `tools` of Anthropic's messages
+    /// `tools` of Anthropic's messages; also `claude`
+    #[value(alias = "claude")]
     Anthropic,
     /// The <available_skills> text of Agent Skills
     Prompt,

@@ -40,7 +40,8 @@ macro_rules! topic {
     };
 }
 
-pub(crate) const TOPICS: [Topic; 8] = [
+pub(crate) const TOPICS: [Topic; 9] = [
+    topic!("code", "how to run code, and what it returns"),
     topic!("skills", "what a skill is, from creating to publishing it"),
     topic!("packages", "how programs get Python and Node packages"),
     topic!("secrets", "how programs get secret values"),
@@ -97,6 +98,31 @@ pub(crate) fn with_groups(command: clap::Command) -> clap::Command {
         "{heading}Options:{heading:#}\n{{options}}{{after-help}}"
     );
     command.help_template(template)
+}
+
+/// Suggests `run` for `rnu`, which is too short for clap's measure of similarity.
+pub(crate) fn with_swapped_letters(mut error: clap::Error, command: &clap::Command) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    if error.kind() != ErrorKind::InvalidSubcommand || error.get(ContextKind::SuggestedSubcommand).is_some() {
+        return error;
+    }
+    let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    let meant = command
+        .get_subcommands()
+        .map(clap::Command::get_name)
+        .find(|name| letters(name) == letters(unknown));
+    if let Some(meant) = meant {
+        let meant = ContextValue::Strings(vec![meant.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, meant);
+    }
+    error
 }
 
 pub(crate) fn help(args: &HelpArgs, mut command: clap::Command, console: &Console) -> Result<Exit> {
@@ -164,7 +190,7 @@ SKILLBOX_CONFIG names the configuration file, and NO_COLOR switches colour off.
 
   skillbox config    show the value of each setting and its source
 
-More: docs/CONFIGURATION.md
+More: https://github.com/skillbox-rs/skillbox/blob/main/docs/CONFIGURATION.md
 ",
     );
     text

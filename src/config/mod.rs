@@ -141,10 +141,7 @@ impl Config {
 
     /// Opens the data folder; creates it if it does not exist.
     pub fn data_folder(&self) -> Result<DataFolder, Error> {
-        match &self.data_dir {
-            Some(path) => DataFolder::open(path),
-            None => DataFolder::open(&folder::default_path()?),
-        }
+        DataFolder::open(&self.data_folder_path()?)
     }
 
     /// The configuration for attacks on one backend in a folder of its own, without anything of a server.
@@ -173,11 +170,15 @@ impl Config {
 
     /// The administrator key in the data folder, if this user may read it. Creates nothing.
     pub fn kept_admin_key(&self) -> Result<Option<ApiKey>, Error> {
-        let folder = match &self.data_dir {
-            Some(path) => path.clone(),
-            None => folder::default_path()?,
-        };
-        folder::kept_admin_key(&folder)
+        folder::kept_admin_key(&self.data_folder_path()?)
+    }
+
+    /// The data folder in use, which may not exist yet.
+    pub fn data_folder_path(&self) -> Result<PathBuf, Error> {
+        match &self.data_dir {
+            Some(path) => Ok(path.clone()),
+            None => folder::default_path(),
+        }
     }
 
     /// The folders that native sandboxes see. Fails if one of them shows data of the server.

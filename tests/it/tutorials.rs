@@ -127,8 +127,13 @@ fn agent_names_missing_settings_and_rejected_key() {
     };
     assert_eq!(agent(&server.url, ""), "set SKILLBOX_API_KEY\n");
     assert!(agent(&server.url, "skb_wrong").contains("the API key is not valid"));
-    assert!(agent("http://127.0.0.1:1", "skb_wrong").contains("no connection to the server"));
-    assert!(agent(&server.url, &server.key()).contains("no connection to the server or the model"));
+    let no_server = agent("http://127.0.0.1:1", "skb_wrong");
+    assert!(
+        no_server.contains("no connection to http://127.0.0.1:1/v1/tools"),
+        "{no_server}"
+    );
+    let no_model = agent(&server.url, &server.key());
+    assert!(no_model.contains("/chat/completions: "), "{no_model}");
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl EmbeddedClient {
                     let execution = match execution {
                         // Ctrl-C before the start: our own shutdown rejected the execution.
                         Err(_) if interrupted => {
-                            return Err(Failure::new(Exit::Interrupted, "ended by Ctrl-C"));
+                            return Err(Failure::new(Exit::Interrupted, "interrupted by Ctrl-C"));
                         }
                         ran => ran?,
                     };
