@@ -60,7 +60,8 @@ pub(crate) struct Archive {
 impl Archive {
     /// Opens an archive, or packs a folder.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let metadata = std::fs::metadata(path).map_err(|error| Failure::file(path, &error))?;
+        let metadata = std::fs::metadata(path)
+            .map_err(|error| Failure::file(path, &error).hint_if_any(similar_path(path)))?;
         let name = name_of(path);
         if metadata.is_dir() {
             return Ok(Self {

@@ -114,8 +114,13 @@ fn unseen_reason(envelope: &Envelope) -> &str {
         return "no reason recorded";
     };
     let reason = error.message.as_str();
-    if envelope.status == Status::Oom {
-        return reason.strip_prefix("out of memory: ").unwrap_or(reason);
+    let outcome = match envelope.status {
+        Status::Oom => "out of memory: ",
+        Status::Interrupted => "interrupted ",
+        _ => "",
+    };
+    if let Some(rest) = reason.strip_prefix(outcome).filter(|_| !outcome.is_empty()) {
+        return rest;
     }
     let shown = envelope.logs.stderr.trim_end();
     if shown.ends_with(reason) {

@@ -50,7 +50,8 @@ pub(super) fn check(
         report.add(if mechanism.kept {
             CheckResult::ok("promise", found)
         } else {
-            let remedy = "best effort without cgroups; CONFIGURATION.md, \"Without an engine\", names what each host needs";
+            let remedy =
+                "https://github.com/skillbox-rs/skillbox/blob/main/docs/CONFIGURATION.md#without-an-engine";
             CheckResult::warning("promise", format!("{found} (degraded)"), remedy)
         })?;
     }

@@ -74,7 +74,7 @@ impl Cgroups {
         let lock = make_homes(&homes).map_err(|(path, error)| {
             format!(
                 "cgroups cannot be created in `{}` ({error}); {}",
-                path.display(),
+                path.parent().unwrap_or(&path).display(),
                 match version {
                     // No service manager delegates version 1 to a user.
                     CgroupVersion::V1(_) =>
