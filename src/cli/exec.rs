@@ -155,23 +155,12 @@ pub(crate) fn rows(text: &str) -> std::result::Result<usize, String> {
 pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         ExecCommand::List { status, skill, limit } => {
-            let listed = client.executions(&ExecutionListFilter {
+            let filter = ExecutionListFilter {
                 status,
                 skill,
                 rows: limit,
-            })?;
-            if listed.items.is_empty() && console.format_or(Format::Table) == Format::Table {
-                console.say("no executions");
-                return Ok(Exit::Success);
-            }
-            console.data(Format::Table, &listed.items, |items| Rows {
-                heading: &["execution", "status", "skill", "version", "duration", "created"],
-                rows: items.iter().map(|item| row(item, console)).collect(),
-                optional: &["version", "duration", "skill", "created"],
-            })?;
-            if listed.more {
-                console.say("more rows exist; raise --limit");
-            }
+            };
+            list(&filter, client, console)?;
         }
         ExecCommand::Show { id } => {
             let envelope = client.execution(find(id, client, console)?)?;
@@ -225,6 +214,23 @@ pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> 
         ExecCommand::Prune(arguments) => prune(client, console, arguments)?,
     }
     Ok(Exit::Success)
+}
+
+fn list(filter: &ExecutionListFilter, client: &Client, console: &Console) -> Result<()> {
+    let listed = client.executions(filter)?;
+    if listed.items.is_empty() && console.format_or(Format::Table) == Format::Table {
+        console.say("no executions");
+        return Ok(());
+    }
+    console.data(Format::Table, &listed.items, |items| Rows {
+        heading: &["execution", "status", "skill", "version", "duration", "created"],
+        rows: items.iter().map(|item| row(item, console)).collect(),
+        optional: &["version", "duration", "skill", "created"],
+    })?;
+    if listed.more {
+        console.say("more rows exist; raise --limit");
+    }
+    Ok(())
 }
 
 /// The execution that is meant: by its id or a part of it, else the newest.

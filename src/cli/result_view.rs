@@ -131,7 +131,7 @@ fn unseen_reason(envelope: &Envelope) -> &str {
     hint.filter(|_| !last.is_empty()).unwrap_or(reason)
 }
 
-/// `success in 121 ms · native · text-summary 1.0.0`.
+/// `success in 121 ms · native · text-summary 1.0.0`, or `python` for code.
 fn how(envelope: &Envelope) -> String {
     let status = match envelope.status {
         Status::Oom => "out of memory",
@@ -149,10 +149,12 @@ fn how(envelope: &Envelope) -> String {
             format!("{backend} (best-effort memory and CPU limits)")
         }
     }));
-    parts.extend(envelope.skill.as_ref().map(|skill| match &envelope.version {
-        Some(version) => format!("{skill} {version}"),
-        None => skill.to_string(),
-    }));
+    let program = match (&envelope.skill, &envelope.version) {
+        (Some(skill), Some(version)) => Some(format!("{skill} {version}")),
+        (Some(skill), None) => Some(skill.to_string()),
+        (None, _) => envelope.language.map(|language| language.to_string()),
+    };
+    parts.extend(program);
     parts.join(" · ")
 }
 

@@ -100,5 +100,5 @@ impl Sandbox {
 
 /// What is wrong, without the remedies that follow: `doctor` has them.
 pub(super) fn first_clause(message: &str) -> &str {
-    message.split("; ").next().unwrap_or(message)
+    message.split(['\n', ';']).next().unwrap_or(message)
 }
