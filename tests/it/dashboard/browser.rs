@@ -92,7 +92,7 @@ impl Browser {
     pub(crate) async fn open() -> Option<Self> {
         let mut driver = Command::new("chromedriver");
         driver
-            .args(["--port=0", "--silent"])
+            .args(["--port=0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .kill_on_drop(true);

@@ -52,7 +52,11 @@ async fn serves_embedded_files_and_one_page_for_all_other_paths() {
         script.header(header::CONTENT_TYPE),
         "text/javascript; charset=utf-8"
     );
-    assert_eq!(script.body, file("web/dashboard/app.js"));
+    // Comments are for readers of the source.
+    let source = file("web/dashboard/app.js");
+    assert!(script.body.len() < source.len() && !script.text().contains("/**"));
+    let bundle = get(&server, "/ui/vendor/preact.js").await;
+    assert_eq!(bundle.body, file("web/vendor/preact.js"));
 }
 
 /// A browser would report a syntax error in HTML instead of the missing script.
@@ -110,7 +114,7 @@ async fn only_reading_methods_are_allowed() {
         assert!(head.body.is_empty(), "{path}");
     }
     let head = server.send(Call::new(Method::HEAD, "/ui/app.js")).await;
-    let size = file("web/dashboard/app.js").len().to_string();
+    let size = get(&server, "/ui/app.js").await.body.len().to_string();
     assert_eq!(head.header(header::CONTENT_LENGTH), size);
 }
 
