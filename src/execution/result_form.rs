@@ -68,7 +68,7 @@ impl ResultForm {
             Self::Text | Self::Javascript | Self::Latex => "text/plain; charset=utf-8",
             Self::Html => "text/html; charset=utf-8",
             Self::Markdown => "text/markdown; charset=utf-8",
-            Self::Svg => "image/svg+xml",
+            Self::Svg => "image/svg+xml; charset=utf-8",
             Self::Png => "image/png",
             Self::Jpeg => "image/jpeg",
             Self::Pdf => "application/pdf",

@@ -19,6 +19,7 @@ mod executions;
 mod extract;
 mod health;
 mod host;
+mod inert;
 mod keys;
 mod links;
 mod metrics;

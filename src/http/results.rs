@@ -10,6 +10,7 @@ use super::authorization::FileTenant;
 use super::content::value;
 use super::document::Raw;
 use super::extract::Path;
+use super::inert::inert;
 use super::links::{Download, Part};
 use super::outer_layer::FramedBySelf;
 use super::problem::ProblemResponse;
@@ -49,6 +50,11 @@ pub(crate) async fn form(
         return Err(Error::internal("the route of results has a form").into());
     };
     let content = executions::result(&state.engine, &tenant, download.id, n, form).await?;
+    let content = if matches!(form, ResultForm::Html | ResultForm::Svg) {
+        inert(&content)
+    } else {
+        content
+    };
     let tag = format!("\"{}\"", Digest::of(&content).hex());
     let mut headers = HeaderMap::new();
     headers.insert(

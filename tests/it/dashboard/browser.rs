@@ -202,6 +202,15 @@ impl Browser {
         self.until(&format!("`{name}` to press"), &script).await;
     }
 
+    /// Presses the one button of the page that is not quiet.
+    pub(crate) async fn press_primary(&self, name: &str) {
+        let script = format!(
+            "{FIND}const found = all('main .btn.primary').find((element) => nameOf(element).startsWith({})); if (!found) return false; found.click(); return true",
+            json!(name)
+        );
+        self.until(&format!("the primary button `{name}`"), &script).await;
+    }
+
     /// Writes into the field with this label, as a person does.
     pub(crate) async fn write(&self, label: &str, text: &str) {
         let script = format!("{FIND}return field({})", json!(label));
@@ -285,6 +294,6 @@ const find = (name) => {
 const field = (label) => all('input, textarea, select').find((element) => {
     const labels = [...(element.labels || [])].map((each) => each.innerText.trim());
     const names = [element.getAttribute('aria-label'), element.placeholder, ...labels.flatMap((text) => text.split('\n'))];
-    return names.some((name) => name && name.trim() === label);
+    return names.some((name) => name && [label, `${label} required`].includes(name.trim()));
 });
 ";

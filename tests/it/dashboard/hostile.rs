@@ -1,35 +1,46 @@
 //! Text of programs, skills and keys that tries to become a part of the page (W-01 to W-05).
 
+use std::io::Read as _;
 use std::net::TcpListener;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::Dashboard;
 
-/// A server of an attacker, which counts connections.
+/// A server of an attacker, which notes the first line of each connection.
 struct Trap {
     url: String,
-    hits: Arc<AtomicUsize>,
+    hits: Arc<Mutex<Vec<String>>>,
 }
 
 impl Trap {
     fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let hits = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&hits);
+        let hits = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&hits);
         std::thread::spawn(move || {
-            listener.incoming().for_each(|_| {
-                counted.fetch_add(1, Ordering::SeqCst);
-            });
+            for stream in listener.incoming() {
+                let (mut stream, noted) = (stream.unwrap(), Arc::clone(&noted));
+                std::thread::spawn(move || {
+                    let mut head = [0; 200];
+                    let _ = stream.set_read_timeout(Some(Duration::from_secs(1)));
+                    let read = stream.read(&mut head).unwrap_or(0);
+                    let head = String::from_utf8_lossy(&head[..read]).into_owned();
+                    noted
+                        .lock()
+                        .unwrap()
+                        .push(head.lines().next().unwrap_or("no request").to_owned());
+                });
+            }
         });
         Self { url, hits }
     }
 
-    fn hits(&self) -> usize {
-        self.hits.load(Ordering::SeqCst)
+    fn hits(&self) -> Vec<String> {
+        self.hits.lock().unwrap().clone()
     }
 }
 
@@ -167,7 +178,7 @@ async fn text_from_outside_never_becomes_part_of_the_page() {
             .collect();
         assert!(refusals.is_empty(), "{path}: {refusals:?}");
     }
-    assert_eq!(trap.hits(), 0);
+    assert_eq!(trap.hits(), [""; 0]);
     browser
         .run(
             "document.querySelectorAll('a[href^=\"javascript\"]').forEach((link) => link.click())",
@@ -175,7 +186,7 @@ async fn text_from_outside_never_becomes_part_of_the_page() {
         )
         .await;
     assert_eq!(browser.dialog().await, None);
-    assert_eq!(trap.hits(), 0);
+    assert_eq!(trap.hits(), [""; 0]);
 }
 
 /// W-04: HTML and SVG results are shown without scripts, and fetch nothing.
@@ -189,6 +200,7 @@ async fn html_results_run_no_script_and_load_nothing() {
     let elements = [
         format!("<img src='{url}/img'><img srcset='{url}/srcset 1x'><picture><source srcset='{url}/source'><img></picture>"),
         format!("<link rel=stylesheet href='{url}/css'><link rel=icon href='{url}/icon'><link rel=preload as=image href='{url}/preload'>"),
+        format!("<iframe srcdoc='&lt;link rel=preconnect href={url}>'></iframe><LINK rel=preconnect href='{url}' crossorigin>"),
         format!("<link rel=prefetch href='{url}/prefetch'><link rel=dns-prefetch href='{url}'><link rel=preconnect href='{url}'>"),
         format!("<script src='{url}/js'></script><script>parent.hacked=1;top.hacked=1;alert(1)</script>"),
         format!("<iframe src='{url}/frame'></iframe><frameset><frame src='{url}/frame'></frameset><object data='{url}/object'></object><embed src='{url}/embed'>"),
@@ -218,10 +230,10 @@ async fn html_results_run_no_script_and_load_nothing() {
         )
         .await;
     // An element that loads something does so within a moment.
-    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(browser.dialog().await, None);
     let frames = "return [...document.querySelectorAll('iframe')].every((frame) => frame.getAttribute('sandbox') === '' && !frame.hasAttribute('srcdoc'))";
     assert_eq!(browser.run(frames, &[]).await, json!(true));
     assert_eq!(browser.run("return window.hacked || 0", &[]).await, json!(0));
-    assert_eq!(trap.hits(), 0);
+    assert_eq!(trap.hits(), [""; 0]);
 }

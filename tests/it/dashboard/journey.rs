@@ -48,17 +48,23 @@ async fn publishes_and_runs_a_skill(dashboard: &Dashboard) {
         browser.run_async(DROP, &[json!("counter"), files]).await,
         Value::Null
     );
-    browser.until_text("counter").await;
+    browser
+        .until(
+            "the published skill",
+            "return !!document.querySelector('main a[href^=\"/ui/skills/counter/\"]')",
+        )
+        .await;
 
     // It runs by a form; its output arrives while it runs.
     dashboard.visit("/ui/skills/counter/latest").await;
     browser.until_text("upto").await;
     browser.write("upto", "4").await;
-    browser.press("Run").await;
+    browser.press_primary("Run").await;
     browser.until("live output", "return document.body.innerText.includes('number 1') && !document.body.innerText.includes('number 4')").await;
     browser.until_text("number 4").await;
-    browser.until_text("numbers.csv").await;
     browser.until_text("Success").await;
+    browser.press("Open execution").await;
+    browser.until_text("numbers.csv").await;
 }
 
 async fn finds_a_failure_and_runs_it_again(dashboard: &Dashboard) {
@@ -77,16 +83,19 @@ async fn finds_a_failure_and_runs_it_again(dashboard: &Dashboard) {
     browser
         .until(
             "the failure",
-            "return location.pathname !== '/ui/executions' && document.body.innerText.includes('Traceback')",
+            "return location.pathname !== '/ui/executions' && document.body.innerText.includes('exited with code 1')",
         )
         .await;
+    browser.press("stderr").await;
+    browser.until_text("asked to fail").await;
     let before = browser.url().await;
     browser.press("Run again").await;
+    browser.press("Version 1.0.0").await;
     browser
         .until(
             "the new execution",
             &format!(
-                "return location.href !== {} && document.body.innerText.includes('asked to fail')",
+                "return location.href !== {} && document.body.innerText.includes('exited with code 1')",
                 json!(before)
             ),
         )

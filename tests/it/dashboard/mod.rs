@@ -39,6 +39,7 @@ impl Dashboard {
             browser,
             _folder: folder,
         };
+        dashboard.browser.show_as(VIEWS[0]).await;
         dashboard.sign_in().await;
         Some(dashboard)
     }
@@ -64,8 +65,7 @@ impl Dashboard {
 
     /// Waits until the page shows its content and no placeholder.
     pub(crate) async fn is_loaded(&self) {
-        let script =
-            "return !!document.querySelector('main h1, main h2') && !document.querySelector('.skeleton')";
+        let script = "return !!document.querySelector('main')?.innerText.trim() && !document.querySelector('.skeleton')";
         self.browser.until("a loaded page", script).await;
     }
 

@@ -65,7 +65,7 @@ async fn every_form_has_its_type_and_runs_no_script() {
         ("text", "text/plain; charset=utf-8", b"1"),
         ("html", "text/html; charset=utf-8", SCRIPT.as_bytes()),
         ("markdown", "text/markdown; charset=utf-8", SCRIPT.as_bytes()),
-        ("svg", "image/svg+xml", SCRIPT.as_bytes()),
+        ("svg", "image/svg+xml; charset=utf-8", SCRIPT.as_bytes()),
         ("png", "image/png", &[0, 0, 0]),
         ("jpeg", "image/jpeg", &[0, 1, 2]),
         ("pdf", "application/pdf", b"%PDF"),
