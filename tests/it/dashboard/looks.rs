@@ -176,7 +176,9 @@ async fn failing_pages_are_accessible_and_fit() {
         .server
         .post_json("/v1/keys", &json!({"name": "publisher", "scopes": ["skills"]}))
         .body;
-    let key = key["key"].as_str().unwrap().to_owned();
+    let key = key["api_key"].as_str().unwrap().to_owned();
+    dashboard.browser.show_as(VIEWS[0]).await;
+    dashboard.visit("/ui/").await;
     dashboard.browser.press("Sign out").await;
     dashboard.browser.write("API key", &key).await;
     dashboard.browser.press("Sign in").await;
