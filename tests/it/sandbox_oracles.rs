@@ -179,6 +179,8 @@ impl ObservedWorld {
     /// Stops the sandbox whose program sleeps for `duration`, from outside; returns how long it lived since that slept.
     pub(crate) async fn freeze(&self, duration: &str) -> Duration {
         let mut pace = tokio::time::interval(Duration::from_millis(10));
+        // Else a look at many processes, which takes longer, would never let the run continue.
+        pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let began = Instant::now();
         let family = loop {
             assert!(began.elapsed() < REMOVED_WITHIN, "it was never seen");
