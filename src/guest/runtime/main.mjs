@@ -253,9 +253,12 @@ function atTheEnd(text, error) {
 /** Characters of a last expression: a longer one is not looked for. */
 const TAIL_MAX = 64 * 1024;
 
+/** A declaration or a block, also behind comments: in parentheses it would be an expression. */
+const DECLARATION = /^(?:\s|\/\/[^\n]*\n|\/\*(?:(?!\*\/)[^])*\*\/)*(?:function|async\s+function|class|\{)/;
+
 /** The statements, and the last of them if it is an expression: the longest end that is one, after a beginning that stands by itself. */
 function split(source) {
-  const isTail = (text) => !/^\s*(function|async\s+function|class|\{)/.test(text) && compiles(`async () => (${text}\n)`);
+  const isTail = (text) => !DECLARATION.test(text) && compiles(`async () => (${text}\n)`);
   const whole = ended(source);
   let best = { head: source, tail: '' };
   let tries = 0;
