@@ -25,6 +25,41 @@ pub(crate) struct Content {
     pub(crate) object: Object,
 }
 
+/// Content for conditional requests only.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    /// Made by [`headers`].
+    pub(crate) headers: HeaderMap,
+    /// Entity tag, in quotes.
+    pub(crate) tag: String,
+    pub(crate) size: u64,
+}
+
+impl Whole {
+    /// Calls `body` only if the response has one.
+    pub(crate) fn answer(
+        self,
+        method: &Method,
+        request_headers: &HeaderMap,
+        body: impl FnOnce() -> Result<Body, Error>,
+    ) -> Result<Response, ProblemResponse> {
+        let Self {
+            mut headers,
+            tag,
+            size,
+        } = self;
+        headers.insert(header::ETAG, value(&tag)?);
+        if range::is_known(request_headers, &tag) {
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+        }
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
+        if *method == Method::HEAD {
+            return Ok(headers.into_response());
+        }
+        Ok((headers, body()?).into_response())
+    }
+}
+
 /// Headers of a download with this type and name.
 pub(crate) fn headers(content_type: &str, content_disposition: &str) -> Result<HeaderMap, Error> {
     let fixed: [(HeaderName, &str); 3] = [

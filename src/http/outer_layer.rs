@@ -10,7 +10,7 @@ use axum::response::Response;
 use tracing::Instrument as _;
 use tracing::field::Empty;
 
-use super::{Peer, problem};
+use super::{Peer, problem, results};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::ExecutionId;
@@ -52,7 +52,7 @@ pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Reque
         code: error.as_ref().map(|error| error.code().as_str()),
         took: started.elapsed(),
     });
-    protect(&mut response);
+    protect(&mut response, &logged.route);
     response.headers_mut().insert(
         REQUEST_ID,
         HeaderValue::from_str(&id).expect("an id is plain ASCII"),
@@ -119,29 +119,29 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     }
 }
 
-/// Marks a response that pages of this server may show in a frame, as its content security policy says.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FramedBySelf;
-
-/// Sets security headers that the handler has not set.
-fn protect(response: &mut Response) {
-    const DEFAULTS: [(HeaderName, &str); 5] = [
+/// Sets security headers that the handler has not set. Results, and errors in place of them, may be shown in frames of this
+/// server's pages.
+fn protect(response: &mut Response, route: &str) {
+    const DEFAULTS: [(HeaderName, &str); 4] = [
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-store"),
         (header::REFERRER_POLICY, "no-referrer"),
-        (
-            header::CONTENT_SECURITY_POLICY,
-            "default-src 'none'; frame-ancestors 'none'",
-        ),
         (
             HeaderName::from_static("cross-origin-resource-policy"),
             "same-origin",
         ),
     ];
-    let may_be_framed = response.extensions().get::<FramedBySelf>().is_some();
-    let no_frame = (header::X_FRAME_OPTIONS, "DENY");
+    let policy = |text| (header::CONTENT_SECURITY_POLICY, text);
+    let (policy, no_frame) = if route == results::ROUTE {
+        (policy("default-src 'none'; frame-ancestors 'self'"), None)
+    } else {
+        (
+            policy("default-src 'none'; frame-ancestors 'none'"),
+            Some((header::X_FRAME_OPTIONS, "DENY")),
+        )
+    };
     let headers = response.headers_mut();
-    for (name, value) in DEFAULTS.into_iter().chain((!may_be_framed).then_some(no_frame)) {
+    for (name, value) in DEFAULTS.into_iter().chain([policy]).chain(no_frame) {
         headers
             .entry(name)
             .or_insert_with(|| HeaderValue::from_static(value));

@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::response::Response;
 
 use super::authorization::FileTenant;
-use super::content::value;
+use super::content::{self, Whole};
 use super::document::Raw;
 use super::extract::Path;
 use super::inert::inert;
 use super::links::{Download, Part};
-use super::outer_layer::FramedBySelf;
 use super::problem::ProblemResponse;
-use super::range::is_known;
 use super::response;
 use super::state::ApiState;
 use crate::api::executions;
@@ -24,6 +22,8 @@ use crate::ids::Digest;
 
 /// Scripts never run, nothing is fetched, and only pages of this server may frame it.
 const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
+
+pub(super) const ROUTE: &str = "/v1/executions/{id}/results/{n}/{form}";
 
 /// Show one form of a result
 ///
@@ -55,31 +55,14 @@ pub(crate) async fn form(
     } else {
         content
     };
-    let tag = format!("\"{}\"", Digest::of(&content).hex());
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        header::CACHE_CONTROL,
-        HeaderValue::from_static("private, no-cache"),
-    );
+    let mut headers = content::headers(&download.content_type(), &download.content_disposition())?;
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(header::CONTENT_TYPE, value(&download.content_type())?);
-    headers.insert(
-        header::CONTENT_DISPOSITION,
-        value(&download.content_disposition())?,
-    );
-    headers.insert(header::ETAG, value(&tag)?);
-    let marked = axum::Extension(FramedBySelf);
-    if is_known(&request_headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, marked, headers).into_response());
-    }
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(content.len()));
-    if method == Method::HEAD {
-        return Ok((marked, headers).into_response());
-    }
-    let body = response::body(&state.answers, &tenant, content)?;
-    Ok((marked, headers, body).into_response())
+    let whole = Whole {
+        headers,
+        tag: format!("\"{}\"", Digest::of(&content).hex()),
+        size: content.len() as u64,
+    };
+    whole.answer(&method, &request_headers, || {
+        response::body(&state.answers, &tenant, content)
+    })
 }

@@ -2,19 +2,18 @@
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
 use serde::Deserialize;
 use tokio_util::io::ReaderStream;
 
 use super::attachment::disposition;
 use super::authorization::Call;
-use super::content::{self, value};
+use super::content::{self, Whole};
 use super::document::Raw;
 use super::extract::{Path, Query};
 use super::page::{PageQuery, Paging};
 use super::problem::{JsonResult, ProblemResponse};
-use super::range::is_known;
 use super::skills::SkillForm;
 use super::state::run_detached;
 use super::upload::{self, Upload};
@@ -66,19 +65,16 @@ pub(crate) async fn file(
     let skill = SkillRef { name, selector };
     let opened = skill_files::open_file(call.engine(), &call.caller, &skill, &path).await?;
     let OpenSkillFile { content, size, skill } = opened;
-    let mut headers = content::headers(&media_type(&path), &disposition(&path))?;
-    let tag = format!("\"{}\"", Digest::of(format!("{skill} {path}").as_bytes()).hex());
-    headers.insert(header::ETAG, value(&tag)?);
-    if is_known(&request_headers, &tag) {
-        return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
-    }
-    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(size));
-    if method == Method::HEAD {
-        return Ok(headers.into_response());
-    }
-    let reader = tokio::fs::File::from_std(content);
-    let body = Body::from_stream(ReaderStream::with_capacity(reader, limits::DOWNLOAD_CHUNK_BYTES));
-    Ok((headers, body).into_response())
+    let whole = Whole {
+        headers: content::headers(&media_type(&path), &disposition(&path))?,
+        tag: format!("\"{}\"", Digest::of(format!("{skill} {path}").as_bytes()).hex()),
+        size,
+    };
+    whole.answer(&method, &request_headers, || {
+        let reader = tokio::fs::File::from_std(content);
+        let stream = ReaderStream::with_capacity(reader, limits::DOWNLOAD_CHUNK_BYTES);
+        Ok(Body::from_stream(stream))
+    })
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]

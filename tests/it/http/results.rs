@@ -133,7 +133,15 @@ async fn link_serves_only_the_form_it_was_signed_for() {
         assert_ne!(changed, link);
         let refused = server.send(Call::get(&changed)).await;
         assert_eq!(refused.refusal(), (403, "forbidden".to_owned()), "{changed}");
-        assert_eq!(refused.header(header::X_FRAME_OPTIONS), "DENY");
+        // In place of a result it is shown in the frame of the result.
+        let policy = refused.header(header::CONTENT_SECURITY_POLICY);
+        let (ancestors, no_frame) = if changed.contains("/results/") {
+            ("frame-ancestors 'self'", "")
+        } else {
+            ("frame-ancestors 'none'", "DENY")
+        };
+        assert!(policy.ends_with(ancestors), "{policy}");
+        assert_eq!(refused.header(header::X_FRAME_OPTIONS), no_frame, "{changed}");
     }
     assert_eq!(server.send(Call::get(&link)).await.status, 200);
 }
