@@ -116,6 +116,12 @@ impl SessionRecord {
         now.saturating_sub(idle).unwrap_or(Timestamp::MIN)
     }
 
+    /// Whether it has neither expired nor been idle for too long at `now`. Its key may have ended.
+    #[must_use]
+    pub fn is_live(&self, now: Timestamp) -> bool {
+        now < self.expires_at && self.used_at > Self::idle_since(now)
+    }
+
     /// Whether the use at `now` must be recorded, which not every request does.
     #[must_use]
     pub fn records_use(&self, now: Timestamp) -> bool {
@@ -138,8 +144,7 @@ impl Caller {
         let is_own = session.cookie_hash == presented.cookie.hash()
             && session.page_hash == presented.page.hash()
             && session.key == key.id;
-        let is_live = now < session.expires_at && session.used_at > SessionRecord::idle_since(now);
-        if !is_own || !is_live {
+        if !is_own || !session.is_live(now) {
             return Err(InvalidSession);
         }
         let caller = Self::check(key, now).map_err(|_| InvalidSession)?;

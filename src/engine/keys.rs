@@ -58,6 +58,7 @@ impl Keys<'_> {
     /// Permanent, with immediate effect.
     pub async fn revoke(self, tenant: &Tenant, id: KeyId) -> Result<KeyRecord, Error> {
         let record = self.engine.store.revoke_key(tenant, id, clock::now()).await?;
+        self.engine.recheck_readers();
         tracing::info!(key.id = %id, "Revoked key {id}");
         Ok(record)
     }
@@ -81,6 +82,7 @@ impl Keys<'_> {
             .store
             .replace_key(tenant, id, record.clone(), now)
             .await?;
+        self.engine.recheck_readers();
         tracing::info!(key.id = %id, new_key.id = %record.id, "Rotated key {id}");
         Ok((record, key))
     }

@@ -124,6 +124,7 @@ impl Sessions<'_> {
     /// Permanent, with immediate effect.
     pub async fn end(self, tenant: &Tenant, id: SessionId) -> Result<(), Error> {
         self.engine.store.delete_session(tenant, id).await?;
+        self.engine.recheck_readers();
         tracing::info!(session.id = %id, "Ended session {id}");
         Ok(())
     }

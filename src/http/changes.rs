@@ -45,7 +45,7 @@ pub(crate) struct Changes {
 /// Server-sent events of the tenant: `ready` once, without an id to resume from; `execution`, an item of the list, when an execution is accepted, starts
 /// and ends; `execution_deleted`; `skill` when a version is published or deleted; and `reset` when events are missing: load everything again. That
 /// follows an id that is too old or of another process, a reader that is too slow, and the deletion of many executions. The stream ends after ten
-/// minutes or with its key: reconnect with the last id.
+/// minutes, with its key or with its session: reconnect with the last id.
 #[utoipa::path(get, path = "/v1/events", tag = "server", operation_id = "watch_changes",
     params(ChangesQuery,
         ("Last-Event-ID" = Option<String>, Header, format = "change-id", description = "The id of the last received event", example = "42-019a0000-0000-7000-8000-000000000000")),

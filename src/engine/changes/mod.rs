@@ -14,7 +14,7 @@ use crate::auth::Caller;
 use crate::engine::{Changes, Engine, clock};
 use crate::error::Error;
 use crate::execution::{Execution, NewExecution, Omitted, Outcome, Status, Summary};
-use crate::ids::{ExecutionId, InstanceId, KeyId, Tenant};
+use crate::ids::{ExecutionId, InstanceId, KeyId, SessionId, Tenant};
 use crate::store;
 
 use log::ChangeLog;
@@ -26,6 +26,8 @@ pub use log::{Change, SkillAction, SkillChange};
 pub(super) struct Published {
     log: ChangeLog,
     readers: Mutex<Readers>,
+    /// Wakes readers when a key or a session has ended.
+    credentials: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -75,6 +77,8 @@ pub struct ChangeSubscription {
     engine: Engine,
     tenant: Tenant,
     key: KeyId,
+    session: Option<SessionId>,
+    credentials: watch::Receiver<()>,
     /// `None` after a position of another process.
     position: Option<u64>,
     changed: watch::Receiver<u64>,
@@ -98,6 +102,8 @@ impl Changes<'_> {
             engine: self.engine.clone(),
             tenant: caller.tenant().clone(),
             key: caller.key(),
+            session: caller.session(),
+            credentials: published.credentials.subscribe(),
             position,
             changed,
         }
@@ -114,7 +120,7 @@ impl ChangeSubscription {
         }
     }
 
-    /// The next change; `None` when the process ends. Cancel-safe.
+    /// The next change; `None` when the process, the key or the session ends. Cancel-safe.
     pub async fn next(&mut self) -> Option<Change> {
         let closed = self.engine.running.closed();
         loop {
@@ -131,16 +137,29 @@ impl ChangeSubscription {
             tokio::select! {
                 biased;
                 () = closed.cancelled() => return None,
+                changed = self.credentials.changed() => {
+                    changed.ok()?;
+                    if !self.is_allowed().await {
+                        return None;
+                    }
+                }
                 changed = self.changed.changed() => changed.ok()?,
             }
         }
     }
 
-    /// Whether the key may still be used: a stream can outlive it.
+    /// Whether the key and the session may still be used: a stream can outlive them.
     pub async fn is_allowed(&self) -> bool {
-        let key = self.engine.store.key_by_id(&self.tenant, self.key).await;
-        match key {
-            Ok(record) => Caller::check(&record, clock::now()).is_ok(),
+        let store = &self.engine.store;
+        let found = match self.session {
+            Some(session) => store.session(&self.tenant, session).await.map(|found| {
+                let is_live = found.session.is_live(clock::now());
+                is_live.then_some(found.key)
+            }),
+            None => store.key_by_id(&self.tenant, self.key).await.map(Some),
+        };
+        match found {
+            Ok(key) => key.is_some_and(|key| Caller::check(&key, clock::now()).is_ok()),
             Err(store::Error::NotFound(_)) => false,
             // Checked again in the next round.
             Err(_) => true,
@@ -213,6 +232,11 @@ impl Engine {
 
     pub(super) fn publish_skill(&self, tenant: &Tenant, change: SkillChange) {
         self.published.log.add(tenant, Change::Skill(change));
+    }
+
+    /// Ends the streams of a key or session that has ended.
+    pub(super) fn recheck_readers(&self) {
+        self.published.credentials.send_replace(());
     }
 
     /// Publishes that more has changed than is worth naming.

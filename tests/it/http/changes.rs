@@ -2,11 +2,13 @@
 
 use axum::body::Body;
 use axum::http::{HeaderName, Method, header};
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
 use skillbox::limits;
 use skillbox::sandbox::Sandbox;
 
+use super::browser::Browser;
 use super::client::{Call, TestServer, next_piece};
 use super::conformance::Document;
 use crate::world::{engine_in, instance_in};
@@ -54,6 +56,12 @@ impl Stream {
             name: field("event: "),
             data: serde_json::from_str(&field("data: ")).unwrap(),
         }
+    }
+
+    /// Well before the next keep-alive.
+    async fn end(&mut self) {
+        let end = tokio::time::timeout(limits::EVENTS_KEEP_ALIVE / 3, self.0.frame()).await;
+        assert!(end.expect("the stream goes on").is_none());
     }
 
     /// Name, and status or change, of the next events.
@@ -219,6 +227,30 @@ async fn number_of_streams_is_limited() {
     assert_eq!(refused, 503);
     drop(open);
     assert_eq!(server.begin(Call::get("/v1/events")).await.status(), 200);
+}
+
+/// T-07, W-09: a stream does not outlive what it was opened with.
+#[tokio::test]
+async fn stream_ends_with_its_key_or_session_at_once() {
+    let server = TestServer::open().await;
+    let admin = &server.admin;
+    let key = server.key("default", &[Scope::Run]).await;
+    let browser = Browser::sign_in(&server, admin).await;
+    let (mut of_key, _) = Stream::ready(&server, &key).await;
+    let mut of_session = Stream::open(&server, browser.call(Method::GET, "/v1/events")).await;
+    assert_eq!(of_session.next().await.name, "ready");
+    let (mut of_admin, _) = Stream::ready(&server, admin).await;
+
+    let own = server.send(Call::get("/v1/session").key(&key)).await.json();
+    let path = format!("/v1/keys/{}", own["key"]["id"].as_str().unwrap());
+    let revoked = server.send(Call::delete(&path).key(admin)).await;
+    assert_eq!(revoked.status, 200, "{}", revoked.text());
+    of_key.end().await;
+    let left = server.send(browser.call(Method::DELETE, "/v1/session")).await;
+    assert_eq!(left.status, 204, "{}", left.text());
+    of_session.end().await;
+    run(&server, admin).await;
+    assert_eq!(of_admin.next_facts(1).await, ["execution running"]);
 }
 
 /// Another process on the same database runs something.
