@@ -8,7 +8,8 @@ use crate::bundle::{Error, Listing};
 use crate::error::quoted;
 use crate::limits;
 use crate::skill::{
-    self, Action, Declaration, Dialect, InvalidRequirement, Manifest, PackageLists, Warning, action,
+    self, Action, Declaration, Dialect, InvalidRequirement, LintFinding, Manifest, PackageLists, Warning,
+    action,
 };
 
 const SKILL_MD: &str = skill::File::SkillMd.as_str();
@@ -46,23 +47,21 @@ pub fn load(folder: &Path, listing: &Listing, fallback_name: Option<&str>) -> Re
     })
 }
 
-/// The requirements of the skill in `folder` that cannot be installed.
-pub fn refused_packages(folder: &Path, listing: &Listing) -> Result<Vec<InvalidRequirement>, Error> {
-    Ok(refused(folder, listing, &actions(folder, listing)?))
-}
-
-/// Imports of scripts that neither the skill nor its package lists have.
+/// Requirements of the skill in `folder` that cannot be installed, and imports of scripts that neither the skill nor its package
+/// lists have.
 ///
 /// # Errors
 ///
 /// The file system fails.
-pub fn undeclared_imports(folder: &Path, listing: &Listing) -> Result<Vec<InvalidRequirement>, Error> {
+pub fn lint_packages(folder: &Path, listing: &Listing) -> Result<Vec<LintFinding>, Error> {
     let (files, actions) = (paths(listing), actions(folder, listing)?);
     let lists = PackageLists {
         files: &files,
         actions: &actions,
     };
-    Ok(lists.undeclared(|path, bytes_max| text_of(folder, listing, path, bytes_max)))
+    let undeclared = lists.undeclared(|path, bytes_max| text_of(folder, listing, path, bytes_max));
+    let findings = refused(folder, listing, &actions).into_iter().chain(undeclared);
+    Ok(findings.map(LintFinding::from).collect())
 }
 
 /// The text of a file that is at most this large.

@@ -20,7 +20,7 @@ mod zip_layout;
 pub use error::Error;
 pub use folder::{FileMark, list, list_packages};
 pub use listing::{Entry, Listing};
-pub use load::{load, refused_packages, undeclared_imports, with_declaration};
+pub use load::{lint_packages, load, with_declaration};
 pub use names::check_path;
 pub use pack::{file_marks, pack};
 pub use packages::unpack_packages;

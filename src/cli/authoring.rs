@@ -11,7 +11,7 @@ use crate::cli::skill::keep;
 use crate::cli::skill_source::SkillSource;
 use crate::cli::syntax::syntax_errors;
 use crate::execution::{ExecutionLimits, Maxima};
-use crate::skill::{self as domain, File, Language, LintFinding, Manifest, RuleSet, Severity, SkillName};
+use crate::skill::{self as domain, File, Language, LintFinding, RuleSet, Severity, SkillName};
 
 pub(crate) fn init(name: &SkillName, lang: Language, console: &Console) -> Result<Exit> {
     let folder = PathBuf::from(name.as_str());
@@ -43,14 +43,13 @@ pub(crate) fn lint(source: &SkillSource, maxima: &Maxima, console: &Console) -> 
     let mut findings = checked.with_declaration(|declared| {
         let mut findings = domain::lint(declared);
         if let Ok(manifest) = declared.manifest() {
-            findings.extend(cuts(&manifest, maxima));
+            findings.extend(ExecutionLimits::lint(&manifest, maxima));
         }
         Ok(findings)
     })?;
-    let refused = bundle::refused_packages(checked.folder.path(), &checked.listing)?;
-    let undeclared = bundle::undeclared_imports(checked.folder.path(), &checked.listing)?;
-    findings.extend(refused.into_iter().chain(undeclared).map(LintFinding::from));
-    findings.extend(syntax_errors(checked.folder.path(), &checked.listing));
+    let (folder, listing) = (checked.folder.path(), &checked.listing);
+    findings.extend(bundle::lint_packages(folder, listing)?);
+    findings.extend(syntax_errors(folder, listing));
     if !findings.is_empty() || console.format_or(Format::Table) != Format::Table {
         console.data(Format::Table, &findings, |findings| Rows {
             heading: &["rule of", "severity", "where", "finding"],
@@ -70,18 +69,6 @@ pub(crate) fn lint(source: &SkillSource, maxima: &Maxima, console: &Console) -> 
         console.say("a push accepts this skill; other products may reject it because of the errors");
     }
     Ok(if refused { Exit::Failed } else { Exit::Success })
-}
-
-/// A warning for each limit that a server lowers.
-fn cuts(manifest: &Manifest, maxima: &Maxima) -> impl Iterator<Item = LintFinding> {
-    let limits = ExecutionLimits::of(&manifest.resources, manifest.timeout, maxima);
-    limits.cuts().into_iter().map(|message| LintFinding {
-        rule_set: RuleSet::Skillbox,
-        severity: Severity::Warning,
-        file: File::SkillMd.as_str().to_owned(),
-        line: None,
-        message,
-    })
 }
 
 fn finding(finding: &LintFinding) -> Vec<String> {

@@ -174,14 +174,7 @@ impl Skills<'_> {
             let mut findings = skill::lint(declared);
             if let Ok(manifest) = declared.manifest() {
                 let maxima = &self.engine.settings.maxima;
-                let limits = ExecutionLimits::of(&manifest.resources, manifest.timeout, maxima);
-                findings.extend(limits.cuts().into_iter().map(|message| LintFinding {
-                    rule_set: RuleSet::Skillbox,
-                    severity: Severity::Warning,
-                    file: skill::File::SkillMd.as_str().to_owned(),
-                    line: None,
-                    message,
-                }));
+                findings.extend(ExecutionLimits::lint(&manifest, maxima));
             }
             Ok(findings)
         });
@@ -189,10 +182,7 @@ impl Skills<'_> {
             Ok(findings) => findings,
             Err(error) => vec![refusal(error)?],
         };
-        let packages = [bundle::refused_packages, bundle::undeclared_imports];
-        for check in packages {
-            findings.extend(check(folder, listing)?.into_iter().map(LintFinding::from));
-        }
+        findings.extend(bundle::lint_packages(folder, listing)?);
         findings.truncate(limits::LINT_FINDINGS_MAX);
         Ok(findings)
     }

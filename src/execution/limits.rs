@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::limits;
-use crate::skill::Resources;
+use crate::skill::{File, LintFinding, Manifest, Resources, RuleSet, Severity};
 
 /// Limits of a sandbox, all positive. Scratch space always fits into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -133,6 +133,18 @@ impl ExecutionLimits {
                 "{seconds} s are asked for; a request only shortens the skill's timeout or limits.timeout_default, \
                  and a skill gets at most limits.timeout_max"
             )
+        })
+    }
+
+    /// A warning for each limit of `manifest` that a server with `maxima` lowers.
+    pub fn lint(manifest: &Manifest, maxima: &Maxima) -> impl Iterator<Item = LintFinding> {
+        let limits = Self::of(&manifest.resources, manifest.timeout, maxima);
+        limits.cuts().into_iter().map(|message| LintFinding {
+            rule_set: RuleSet::Skillbox,
+            severity: Severity::Warning,
+            file: File::SkillMd.as_str().to_owned(),
+            line: None,
+            message,
         })
     }
 
