@@ -9,7 +9,7 @@ use super::attachment::disposition;
 use crate::blob::Link;
 use crate::engine::Engine;
 use crate::error::{Code, Error};
-use crate::execution::{Execution, Links, ResultForm, RichResult, media_type};
+use crate::execution::{Execution, Links, ResultForm, media_type};
 use crate::ids::{ExecutionId, Tenant};
 
 /// A download of an execution.
@@ -129,16 +129,18 @@ pub(crate) fn links(engine: &Engine, execution: &Execution, base_url: &str) -> L
     };
     let files = execution.outcome.iter().flat_map(|outcome| &outcome.files);
     let results = execution.outcome.iter().flat_map(|outcome| &outcome.results);
-    let urls = |(n, result): (usize, &RichResult)| {
-        let forms = result.forms();
-        forms
-            .map(|form| (form.to_string(), url(Part::Result(n, form))))
-            .collect()
-    };
     Links {
         archive: url(Part::Archive),
         files: files.map(|file| url(Part::File(file.path.clone()))).collect(),
-        results: results.enumerate().map(urls).collect(),
+        results: results
+            .enumerate()
+            .map(|(n, result)| {
+                let forms = result.forms();
+                forms
+                    .map(|form| (form.to_string(), url(Part::Result(n, form))))
+                    .collect()
+            })
+            .collect(),
     }
 }
 
