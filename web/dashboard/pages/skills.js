@@ -3,6 +3,7 @@ import { html, useEffect, useMemo, useRef, useState } from '/ui/vendor/preact.js
 import { ApiError, getJson, upload, withQuery } from '/ui/api.js';
 import { Ago, CodeBlock, Empty, MissingScope, PageHead, Problem, Skeleton, Words } from '/ui/components/basics.js';
 import { Icon } from '/ui/components/icons.js';
+import { follow } from '/ui/events.js';
 import { bytes, counted, visible } from '/ui/format.js';
 import { useData, useNow, useTitle } from '/ui/hooks.js';
 import { useKeys } from '/ui/keys.js';
@@ -291,6 +292,14 @@ export default function Skills({ route }) {
   useTitle('Skills');
   const now = useNow();
   const { items, next, showMore, error, reload } = useSkills();
+  // A key without it may not read changes.
+  useEffect(
+    () =>
+      allows('run')
+        ? follow('/v1/events', { onEvent: ({ event }) => /skill|reset/.test(event) && reload() })
+        : undefined,
+    [],
+  );
   const canPublish = allows('skills');
   const publishing = usePublishing({ enabled: canPublish, known: items ?? [], onPublished: reload });
   useKeys({ '/': focusSearch }, []);
