@@ -79,6 +79,22 @@ pub struct RunSpec {
     pub workdir: Option<Workdir>,
 }
 
+/// How [`RunSpec`] is stored.
+#[derive(Serialize)]
+struct StoredSpec<'a> {
+    #[serde(flatten)]
+    spec: &'a RunSpec,
+    #[serde(flatten)]
+    mark: InputMark,
+}
+
+/// Tells an input that is `null` from an absent one. Only stored for the former, as for `workdir`.
+#[derive(Serialize, Deserialize)]
+struct InputMark {
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    input_is_null: bool,
+}
+
 /// How a request is executed.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
@@ -129,7 +145,7 @@ impl RunRequest {
         if !self.blob_contents.is_empty() {
             return Err(cannot_store("a blob that is not stored"));
         }
-        serde_json::to_vec(&self.spec).map_err(Error::internal)
+        self.spec.to_stored()
     }
 }
 
@@ -157,8 +173,28 @@ impl RunSpec {
         }
     }
 
+    fn to_stored(&self) -> Result<Vec<u8>, Error> {
+        let stored = StoredSpec {
+            spec: self,
+            mark: InputMark {
+                input_is_null: self.has_null_input(),
+            },
+        };
+        serde_json::to_vec(&stored).map_err(Error::internal)
+    }
+
     pub(super) fn from_stored(json: &[u8]) -> Result<Self, Error> {
-        serde_json::from_slice(json).map_err(Error::internal)
+        let mut spec: Self = serde_json::from_slice(json).map_err(Error::internal)?;
+        let mark: InputMark = serde_json::from_slice(json).map_err(Error::internal)?;
+        if mark.input_is_null {
+            spec.input = JsonText::parse(b"null").ok();
+        }
+        Ok(spec)
+    }
+
+    /// Whether the input is given, as `null`.
+    fn has_null_input(&self) -> bool {
+        self.input.as_ref().is_some_and(|input| input.as_str() == "null")
     }
 
     /// Replaces the selectors of mounted skills by the current digests.
@@ -172,7 +208,7 @@ impl RunSpec {
                 mount.selector = Selector::Digest(files.digest);
             }
         }
-        serde_json::to_vec(&spec).map_err(Error::internal)
+        spec.to_stored()
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {

@@ -115,7 +115,7 @@ impl RequestDraft {
                 StoredRequest::NotKept(NotKept::SecretValue)
             }
             Self::Kept { spec, left_out } => StoredRequest::Kept(Box::new(KeptRequest {
-                input_is_null: spec.input.as_ref().is_some_and(|input| input.as_str() == "null"),
+                input_is_null: spec.has_null_input(),
                 spec: *spec,
                 mounted: mounted.iter().map(pinned).collect(),
                 left_out: left_out.iter().map(RequestFile::from).collect(),

@@ -227,3 +227,16 @@ fn writes_the_bytes_of_earlier_versions() {
     let golden = include_str!("../../../tests/baseline/queued-requests.txt");
     assert_eq!(lines.join("\n") + "\n", golden);
 }
+
+/// A program reads `null` instead of `{}`, also after waiting in the queue.
+#[test]
+fn queue_keeps_null_input_apart_from_an_absent_one() {
+    for input in [None, Some("null"), Some("{}")] {
+        let spec = RunSpec {
+            input: input.and_then(|text| JsonText::parse(text.as_bytes()).ok()),
+            ..RunSpec::of_code(Language::Bash, String::new())
+        };
+        let read = RunSpec::from_stored(&spec.to_stored().unwrap()).unwrap();
+        assert_eq!(read.input.as_ref().map(JsonText::as_str), input);
+    }
+}
