@@ -1,11 +1,9 @@
 //! Files of skills: listed, downloaded, compared and checked.
 
-use std::fs::File;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::skills::Skill;
+use super::skills::{Push, Skill};
 use super::{RUN_OR_SKILLS, SKILLS, require};
 use crate::auth::Caller;
 use crate::engine::{Engine, FileDiff, OpenSkillFile, SkillDiff, SkillFile};
@@ -190,14 +188,10 @@ pub async fn lint(engine: &Engine, caller: &Caller, skill: &SkillRef) -> Result<
 }
 
 /// Checks an archive without publishing it.
-pub async fn lint_archive(
-    engine: &Engine,
-    caller: &Caller,
-    archive: File,
-    fallback_name: Option<String>,
-) -> Result<LintReport, Error> {
+pub async fn lint_push(engine: &Engine, caller: &Caller, push: Push) -> Result<LintReport, Error> {
     require(caller, SKILLS)?;
-    let findings = engine.skills().lint_archive(archive, fallback_name).await?;
+    let (source, archive) = push.of(caller);
+    let findings = engine.skills().lint_push(source, archive).await?;
     Ok(findings.into())
 }
 

@@ -129,6 +129,18 @@ pub struct Push {
     pub requirements: Option<Vec<String>>,
 }
 
+impl Push {
+    pub(super) fn of(self, caller: &Caller) -> (PushSource, File) {
+        let source = PushSource {
+            tenant: caller.tenant().clone(),
+            folder: self.fallback_name,
+            key: Some(caller.key()),
+            requirements: self.requirements,
+        };
+        (source, self.archive)
+    }
+}
+
 /// Packages to add to a version of a skill.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -141,14 +153,9 @@ pub struct AddedRequirements {
 /// Publishes an archive under the name and version that it declares.
 pub async fn publish(engine: &Engine, caller: &Caller, push: Push) -> Result<PublishedSkill, Error> {
     require(caller, SKILLS)?;
-    let source = PushSource {
-        tenant: caller.tenant().clone(),
-        folder: push.fallback_name,
-        key: Some(caller.key()),
-        requirements: push.requirements,
-    };
+    let (source, archive) = push.of(caller);
     let published = audit::recorded(engine, caller, AuditAction::SkillPublished, |engine| async move {
-        let made = engine.skills().publish_from(source, push.archive).await?;
+        let made = engine.skills().publish_from(source, archive).await?;
         let target = format!("{}@{}", made.0.name, made.0.version);
         Ok((made, target))
     });

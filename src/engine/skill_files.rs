@@ -6,7 +6,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use crate::bundle::{self, Entry, Listing};
-use crate::engine::{Skills, failure};
+use crate::engine::added_packages::check_requirements;
+use crate::engine::{PushSource, Skills, failure};
 use crate::error::{Code, Error};
 use crate::execution::ExecutionLimits;
 use crate::ids::{Digest, Tenant};
@@ -137,17 +138,15 @@ impl Skills<'_> {
         let record = self.get(tenant, name, selector).await?;
         let (engine, fallback) = (self.engine.clone(), record.folder.clone());
         self.in_folder(record, move |folder, listing| {
-            engine.skills().findings(folder, listing, fallback.as_deref())
+            engine
+                .skills()
+                .findings(folder, listing, fallback.as_deref(), &[])
         })
         .await
     }
 
-    /// Checks an archive without publishing it.
-    pub async fn lint_archive(
-        self,
-        archive: File,
-        fallback_name: Option<String>,
-    ) -> Result<Vec<LintFinding>, Error> {
+    /// Checks what would be published, without publishing it.
+    pub async fn lint_push(self, source: PushSource, archive: File) -> Result<Vec<LintFinding>, Error> {
         let _permit = self.engine.cache.unpack_permit().await;
         let engine = self.engine.clone();
         let blocking = tokio::task::spawn_blocking(move || {
@@ -155,10 +154,10 @@ impl Skills<'_> {
                 Ok(unpacked) => unpacked,
                 Err(error) => return Ok(vec![refusal(error)?]),
             };
-            let fallback = fallback_name.as_deref();
+            let (fallback, added) = (source.folder.as_deref(), source.requirements.unwrap_or_default());
             engine
                 .skills()
-                .findings(unpacked.folder(), &unpacked.listing, fallback)
+                .findings(unpacked.folder(), &unpacked.listing, fallback, &added)
         });
         blocking.await.map_err(Error::internal)?
     }
@@ -169,12 +168,16 @@ impl Skills<'_> {
         folder: &Path,
         listing: &Listing,
         fallback: Option<&str>,
+        requirements: &[String],
     ) -> Result<Vec<LintFinding>, Error> {
         let found = bundle::with_declaration(folder, listing, fallback, |declared| {
             let mut findings = skill::lint(declared);
             if let Ok(manifest) = declared.manifest() {
                 let maxima = &self.engine.settings.maxima;
                 findings.extend(ExecutionLimits::lint(&manifest, maxima));
+                if let Err(error) = check_requirements(&manifest, requirements) {
+                    findings.push(rejected(String::new(), None, &error));
+                }
             }
             Ok(findings)
         });
@@ -213,13 +216,17 @@ fn refusal(error: bundle::Error) -> Result<LintFinding, Error> {
     if !matches!(error.code(), Code::Invalid | Code::TooLarge) {
         return Err(error);
     }
-    Ok(LintFinding {
+    Ok(rejected(file, line, &error))
+}
+
+fn rejected(file: String, line: Option<u32>, error: &Error) -> LintFinding {
+    LintFinding {
         rule_set: RuleSet::Skillbox,
         severity: Severity::Error,
         file,
         line,
         message: error.to_string(),
-    })
+    }
 }
 
 /// Whether the start of a file is UTF-8 without NUL. A character may be cut at its end.

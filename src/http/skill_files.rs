@@ -16,7 +16,7 @@ use super::page::{PageQuery, Paging};
 use super::problem::{JsonResult, ProblemResponse};
 use super::skills::SkillForm;
 use super::state::run_detached;
-use super::upload::{self, Upload};
+use super::upload;
 use crate::api::List;
 use crate::api::skill_files::{self, LintReport, SkillChanges, SkillFileList};
 use crate::api::skills::{self, SkillSummary};
@@ -132,9 +132,11 @@ pub(crate) async fn lint(
     )),
     responses((status = OK, body = LintReport)))]
 pub(crate) async fn lint_archive(call: Call, request: Request) -> JsonResult<LintReport> {
-    let Upload { file, name, slot, .. } = upload::receive(&call.state, call.tenant(), request).await?;
+    let (push, slot) = upload::receive(&call.state, call.tenant(), request)
+        .await?
+        .into_push();
     let engine = call.state.engine.clone();
-    let lint = async move { skill_files::lint_archive(&engine, &call.caller, file, name).await };
+    let lint = async move { skill_files::lint_push(&engine, &call.caller, push).await };
     Ok(axum::Json(run_detached(slot, lint).await?))
 }
 

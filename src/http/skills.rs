@@ -14,9 +14,9 @@ use super::page::{PageQuery, Paging};
 use super::problem::{JsonResult, ProblemResponse};
 use super::range::is_known;
 use super::state::run_detached;
-use super::upload::{self, Upload};
+use super::upload;
 use crate::api::List;
-use crate::api::skills::{self, AddedRequirements, Push, Skill, SkillSummary};
+use crate::api::skills::{self, AddedRequirements, Skill, SkillSummary};
 use crate::error::Error;
 use crate::limits;
 use crate::skill::{Selector, SkillName, SkillRef};
@@ -35,18 +35,10 @@ use crate::skill::{Selector, SkillName, SkillRef};
         (status = OK, description = "Already published with the same content", body = Skill),
     ))]
 pub(crate) async fn publish(call: Call, request: Request) -> Result<Response, ProblemResponse> {
-    let Upload {
-        file,
-        name,
-        requirements,
-        slot,
-    } = upload::receive(&call.state, call.tenant(), request).await?;
+    let (push, slot) = upload::receive(&call.state, call.tenant(), request)
+        .await?
+        .into_push();
     let engine = call.state.engine.clone();
-    let push = Push {
-        archive: file,
-        fallback_name: name,
-        requirements,
-    };
     let publish = async move { skills::publish(&engine, &call.caller, push).await };
     let published = run_detached(slot, publish).await?;
     let status = if published.existed {

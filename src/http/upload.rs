@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 use super::body::read_error;
 use super::budget::BudgetShare;
 use super::state::ApiState;
+use crate::api::skills::Push;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
@@ -28,6 +29,17 @@ pub(crate) struct Upload {
     pub(crate) requirements: Option<Vec<String>>,
     /// Must live as long as the file.
     pub(crate) slot: BudgetShare,
+}
+
+impl Upload {
+    pub(crate) fn into_push(self) -> (Push, BudgetShare) {
+        let push = Push {
+            archive: self.file,
+            fallback_name: self.name,
+            requirements: self.requirements,
+        };
+        (push, self.slot)
+    }
 }
 
 /// Receives an archive as the body, or as the file of a form.

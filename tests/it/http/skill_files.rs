@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use skillbox::auth::Scope;
 
 use super::client::{Call, Reply, TestServer};
+use super::skills::{FILE, form};
 
 /// A zip of these files; those in `bin/` are executable.
 fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -392,6 +393,19 @@ async fn lint_reports_why_an_archive_would_be_rejected() {
         assert!(first["message"].as_str().unwrap().contains(named), "{findings}");
         assert_eq!(server.ask(Call::upload(archive)).await.status, 400);
     }
+    let valid = zip(&[("SKILL.md", skill_md("1.0.0", "").as_bytes())]);
+    let added = "Content-Disposition: form-data; name=\"requirements\"";
+    let fields = [(added, &b"no requirement"[..]), (FILE, &valid)];
+    let reply = server.ask(form("/v1/skills/lint", &fields)).await.json();
+    let is_refusal = |found: &Value| {
+        let message = found["message"].as_str().unwrap();
+        found["level"] == "error" && message.contains("no requirement")
+    };
+    assert!(
+        reply["findings"].as_array().unwrap().iter().any(is_refusal),
+        "{reply}"
+    );
+    assert_eq!(server.ask(form("/v1/skills", &fields)).await.status, 400);
     let text = server.ask(Call::post("/v1/skills/lint").body("x")).await;
     assert_eq!(text.refusal().0, 415);
 }

@@ -101,7 +101,7 @@ async fn push_warns_of_another_skill_with_this_name() {
         let mut zip = Vec::new();
         std::io::copy(&mut zip_of(&[("SKILL.md", &skill_md)]), &mut zip).unwrap();
         let line = format!("Content-Disposition: form-data; name=\"file\"; filename=\"{folder}.zip\"");
-        let pushed = server.ask(form(&[(&line, &zip)])).await.json();
+        let pushed = server.ask(form("/v1/skills", &[(&line, &zip)])).await.json();
         let warnings = pushed["warnings"].as_array().unwrap().iter();
         warnings
             .map(|warning| warning["message"].as_str().unwrap().to_owned())
@@ -138,7 +138,7 @@ async fn push_warns_of_another_skill_with_this_name() {
 }
 
 /// A form with these fields: `(header lines, content)`.
-fn form(fields: &[(&str, &[u8])]) -> Call {
+pub(super) fn form(path: &str, fields: &[(&str, &[u8])]) -> Call {
     let mut body = Vec::new();
     for (lines, content) in fields {
         body.extend_from_slice(format!("--x\r\n{lines}\r\n\r\n").as_bytes());
@@ -146,12 +146,12 @@ fn form(fields: &[(&str, &[u8])]) -> Call {
         body.extend_from_slice(b"\r\n");
     }
     body.extend_from_slice(b"--x--\r\n");
-    Call::post("/v1/skills")
+    Call::post(path)
         .header(header::CONTENT_TYPE, "multipart/form-data; boundary=x")
         .body(body)
 }
 
-const FILE: &str =
+pub(super) const FILE: &str =
     "Content-Disposition: form-data; name=\"file\"; filename=\"probe.zip\"\r\nContent-Type: application/zip";
 const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
 
@@ -160,7 +160,7 @@ const FIELD: &str = "Content-Disposition: form-data; name=\"version\"";
 async fn accepts_exactly_one_file_in_form() {
     let server = TestServer::open().await;
     let zip = probe("");
-    assert_eq!(server.ask(form(&[(FILE, &zip)])).await.status, 201);
+    assert_eq!(server.ask(form("/v1/skills", &[(FILE, &zip)])).await.status, 201);
     for (fields, why) in [
         (vec![], "none"),
         (vec![(FILE, &zip[..]), (FILE, &zip[..])], "two"),
@@ -168,7 +168,7 @@ async fn accepts_exactly_one_file_in_form() {
         (vec![(FIELD, &b"1.0.0"[..]), (FILE, &zip[..])], "a field before"),
         (vec![(FILE, &zip[..]), (FIELD, &b"1.0.0"[..])], "a field after"),
     ] {
-        let reply = server.ask(form(&fields)).await;
+        let reply = server.ask(form("/v1/skills", &fields)).await;
         assert_eq!(
             reply.refusal(),
             (400, "invalid".to_owned()),
@@ -292,7 +292,7 @@ async fn rejects_inconsistent_uploads_and_stores_nothing() {
     }
     let many: Vec<_> = (0..10_000).map(|_| (FIELD, &b"x"[..])).collect();
     assert_eq!(
-        server.ask(form(&many)).await.refusal(),
+        server.ask(form("/v1/skills", &many)).await.refusal(),
         (400, "invalid".to_owned())
     );
     assert_eq!(
@@ -301,7 +301,13 @@ async fn rejects_inconsistent_uploads_and_stores_nothing() {
     );
 
     let leading_out = FILE.replace("probe.zip", "../../../evil.zip");
-    assert_eq!(server.ask(form(&[(&leading_out, &zip)])).await.status, 201);
+    assert_eq!(
+        server
+            .ask(form("/v1/skills", &[(&leading_out, &zip)]))
+            .await
+            .status,
+        201
+    );
     let tmp = server.folder.path().join("tmp");
     assert_eq!(std::fs::read_dir(tmp).unwrap().count(), 0);
     assert!(!server.folder.path().join("evil.zip").exists());
