@@ -16,6 +16,7 @@ mod keys;
 mod linked_files;
 mod maintenance;
 mod metrics;
+mod missing_file;
 mod missing_package;
 mod mounts;
 mod network_use;

@@ -1,5 +1,6 @@
 //! Outcomes of executions.
 
+use crate::engine::missing_file::lacked_file;
 use crate::engine::missing_package::missing_package;
 use crate::engine::network_use::lacked_network;
 use crate::engine::{clock, failure};
@@ -222,6 +223,13 @@ pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Out
         if lacked_network(&failure, &report.logs.stderr) {
             let message = format!(
                 "{}; programs have no network, see `skillbox help sandbox`",
+                failure.message
+            );
+            return Failure { message, ..failure };
+        }
+        if lacked_file(&failure, &report.logs.stderr) {
+            let message = format!(
+                "{}; programs see only the files of their request: send it with `--file PATH` (`files` of a request)",
                 failure.message
             );
             return Failure { message, ..failure };
