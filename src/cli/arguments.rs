@@ -218,7 +218,18 @@ pub(crate) fn files(given: &[String], max: u64) -> Result<Vec<InputFile>> {
         let content = read_capped(file, left).map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
                 let message = format!("--file: the files have more than {} MiB", max / limits::MIB);
-                Failure::refused(message).hint(format!("pass `{}` with --blob @FILE", path.display()))
+                let fits = path
+                    .metadata()
+                    .is_ok_and(|file| file.len() <= limits::BLOB_BYTES_MAX);
+                Failure::refused(message).hint(if fits {
+                    format!("pass `{}` with --blob @FILE", path.display())
+                } else {
+                    let mib = limits::BLOB_BYTES_MAX / limits::MIB;
+                    format!(
+                        "split `{}`: a blob (`--blob @FILE`) has at most {mib} MiB",
+                        path.display()
+                    )
+                })
             }
             _ => Failure::file(&path, &error),
         })?;
@@ -263,7 +274,11 @@ pub(crate) fn blob_file(path: &Path) -> Result<File> {
     let metadata = file.metadata().map_err(|error| Failure::file(path, &error))?;
     let max = limits::BLOB_BYTES_MAX;
     if !metadata.is_file() || metadata.len() > max {
-        let message = format!("blob: `{}` is not a file of at most {max} bytes", path.display());
+        let message = format!(
+            "blob: `{}` is not a file of at most {} MiB",
+            path.display(),
+            max / limits::MIB
+        );
         return Err(Failure::refused(message));
     }
     Ok(file)

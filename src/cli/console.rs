@@ -78,6 +78,15 @@ pub(crate) enum ForeignText {
     Raw,
 }
 
+/// A command that has nothing to print for `--format value`.
+pub(crate) fn no_value() -> Failure {
+    Failure::new(
+        Exit::Usage,
+        "--format value prints the output of an execution or a new key: it is for `run`, `exec show`, `exec wait`, `exec watch`, \
+         `exec rerun`, `key create` and `key rotate`",
+    )
+}
+
 impl Console {
     pub(crate) fn new(format: Option<Format>, foreign: ForeignText) -> Self {
         let guarded = |is_terminal: bool| is_terminal && foreign == ForeignText::Escaped;
@@ -116,10 +125,7 @@ impl Console {
             Format::Json => self.json(value),
             Format::Yaml => self.yaml(value),
             Format::Table => self.table(&table(value)),
-            Format::Value => Err(Failure::new(
-                Exit::Usage,
-                "--format value prints the output of an execution: it is for `run`, `exec show`, `exec wait` and `exec watch`",
-            )),
+            Format::Value => Err(no_value()),
         }
     }
 

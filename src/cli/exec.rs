@@ -152,6 +152,16 @@ pub(crate) fn rows(text: &str) -> std::result::Result<usize, String> {
     rows.ok_or_else(|| format!("a whole number from 1 to {}", limits::ROWS_LISTED_MAX))
 }
 
+impl ExecCommand {
+    /// Whether it ends with the result of one execution, whose output `--format value` prints.
+    pub(crate) fn has_value(&self) -> bool {
+        matches!(
+            self,
+            Self::Show { .. } | Self::Watch { .. } | Self::Wait { .. } | Self::Rerun { .. }
+        )
+    }
+}
+
 pub(crate) fn exec(command: ExecCommand, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         ExecCommand::List { status, skill, limit } => {

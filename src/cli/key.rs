@@ -76,6 +76,12 @@ fn moment_given(text: &str) -> std::result::Result<jiff::Timestamp, String> {
         .map_err(|_| "must be a date and a time with a zone, such as 2030-01-01T00:00:00Z".to_owned())
 }
 
+impl KeyManagement {
+    pub(crate) fn makes_key(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::Rotate { .. })
+    }
+}
+
 pub(crate) fn key(command: KeyManagement, client: &Client, console: &Console) -> Result<Exit> {
     match command {
         KeyManagement::Create {
@@ -136,6 +142,9 @@ fn find(id: IdArgument<KeyId>, client: &Client) -> Result<KeyId> {
 }
 
 fn print_fresh(fresh: &FreshKey, console: &Console) -> Result<()> {
+    if console.format() == Some(Format::Value) {
+        return console.text(&format!("{}\n", fresh.api_key));
+    }
     console.data(Format::Json, fresh, |fresh| Rows {
         heading: &["key", "name", "secret"],
         rows: vec![vec![

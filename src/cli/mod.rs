@@ -234,8 +234,23 @@ pub fn main() -> ExitCode {
     }
 }
 
+impl Command {
+    /// Whether `--format value` prints something: an output, or a new key.
+    fn has_value(&self) -> bool {
+        match self {
+            Self::Run(_) => true,
+            Self::Key(KeyCommand::Managed(command)) => command.makes_key(),
+            Self::Exec(command) => command.has_value(),
+            _ => false,
+        }
+    }
+}
+
 fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
     let Cli { global, command } = cli;
+    if console.format() == Some(Format::Value) && !command.has_value() {
+        return Err(console::no_value());
+    }
     match command {
         Command::Serve(args) | Command::Server(ServerCommand::Start(args)) => serve(global, args),
         Command::Open(args) => open::open(&args, &load_config(global, console)?, console),

@@ -32,6 +32,24 @@ fn deletions_ask_for_all_or_a_count_first() {
     assert_eq!(shell.json(&["exec", "list"]), serde_json::json!([]));
 }
 
+/// A key that is made but not shown would be lost.
+#[test]
+fn format_value_is_refused_first_or_prints_the_new_key() {
+    let shell = Shell::new();
+    let value = |command: &'static str| {
+        command
+            .split(' ')
+            .chain(["--format", "value"])
+            .collect::<Vec<_>>()
+    };
+    for command in ["skill init demo", "key list", "doctor"] {
+        fails(&shell, &value(command), 2, &["--format value", "key create"]);
+    }
+    assert!(!shell.folder().join("demo").exists());
+    let made = shell.run(&value("key create ci --scope run")).stdout;
+    assert!(made.starts_with("skb_") && made.lines().count() == 1, "{made}");
+}
+
 #[test]
 fn files_of_unknown_languages_ask_for_lang() {
     let shell = Shell::new();

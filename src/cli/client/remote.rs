@@ -210,7 +210,7 @@ impl RemoteClient {
     ) -> Result<Response<Body>> {
         answer.map_err(|error| {
             let message = format!(
-                "server_url: {} does not respond ({error}); is the server running?",
+                "server_url: {} does not respond ({error}); start it with `skillbox serve`, or name another with `--server`",
                 self.base
             );
             Failure::new(Exit::Unavailable, message)
@@ -243,7 +243,8 @@ impl RemoteClient {
         let failure = Failure::new(exit, problem.detail);
         Err(match code {
             Some(Code::Internal) => failure.hint(format!("request {}", problem.request_id)),
-            Some(Code::Unauthenticated) => failure.hint("set SKILLBOX_API_KEY to a key of this server"),
+            Some(Code::Unauthenticated) => Failure::new(exit, format!("the API key is not valid for {}", self.base))
+                .hint("set SKILLBOX_API_KEY to a key of this server; without it, the key in the data folder is used"),
             Some(_) | None => failure,
         })
     }
