@@ -106,8 +106,9 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
     let cause = error.and_then(Error::hidden);
-    if matches!(route, "/healthz" | "/readyz") || (route == "/metrics" && status < 400) {
-        // Probes come every few seconds; changes of readiness are logged elsewhere.
+    let is_routine = route == "/metrics" || route.starts_with("/ui/");
+    if matches!(route, "/healthz" | "/readyz") || (is_routine && status < 400) {
+        // Probes come every few seconds, and a page of the dashboard has dozens of files; changes of readiness are logged elsewhere.
         tracing::debug!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, "Answered {method} {route}");
     } else if status >= 500 {
