@@ -56,8 +56,10 @@ struct Sent {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// Scripts and style sheets: comments are for readers of the source, and are not sent.
-    Commented,
+    /// Scripts and style sheets: comments and indentation are for readers of the source, and are not sent.
+    Code,
+    /// Code with texts of several lines, whose indentation counts.
+    CodeWithTexts,
     Other,
 }
 
@@ -68,7 +70,8 @@ impl StaticFiles {
     pub(crate) fn embedded() -> Self {
         let own = OwnFiles::iter().filter_map(|path| {
             let source = match path.rsplit_once('.') {
-                Some((_, "js" | "css")) => Source::Commented,
+                _ if path == "snippets.js" => Source::CodeWithTexts,
+                Some((_, "js" | "css")) => Source::Code,
                 _ => Source::Other,
             };
             let file = StaticFile::new(&path, OwnFiles::get(&path)?, source);
@@ -136,7 +139,8 @@ impl StaticFile {
         self.sent.get_or_init(|| {
             let content = match self.source {
                 Source::Other => self.embedded.clone(),
-                Source::Commented => without_comments(&self.embedded),
+                Source::Code => without_indentation(&without_comments(&self.embedded)),
+                Source::CodeWithTexts => without_comments(&self.embedded).into(),
             };
             let digest = Digest::of(&content);
             Sent { content, digest }
@@ -169,7 +173,7 @@ fn content_type(path: &str) -> String {
 }
 
 /// Leaves out lines that are only a comment, and comments of types. `web/served.mjs` checks that the code stays the same.
-fn without_comments(content: &[u8]) -> Bytes {
+fn without_comments(content: &[u8]) -> String {
     let text = String::from_utf8_lossy(content);
     let mut kept = String::with_capacity(text.len());
     let mut is_in_comment = false;
@@ -184,7 +188,15 @@ fn without_comments(content: &[u8]) -> Bytes {
             push_without_types(line, &mut kept);
         }
     }
-    kept.into()
+    kept
+}
+
+fn without_indentation(text: &str) -> Bytes {
+    let lines = text.split_inclusive('\n');
+    lines
+        .map(|line| line.trim_start_matches([' ', '\t']))
+        .collect::<String>()
+        .into()
 }
 
 /// Appends a line without comments such as `/** @type {string} */`.
@@ -242,11 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn sends_no_comments() {
+    fn sends_no_comments_and_no_indentation() {
         let source = "// First.\n/** @param {a} b */\nconst a = 1; // stays\n/**\n * Two\n * lines.\n */\n  const c = /** @type {x} */ (b);\n\
                       const url = 'https://x'; /* stays */\n/* a */ f(/* b */);\n";
         let sent = "const a = 1; // stays\n  const c = (b);\nconst url = 'https://x'; /* stays */\n/* a */ f(/* b */);\n";
         assert_eq!(without_comments(source.as_bytes()), sent);
+        let flat = sent.replace("  const", "const");
+        assert_eq!(without_indentation(sent), flat);
     }
 
     #[test]
