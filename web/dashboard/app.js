@@ -81,7 +81,10 @@ function PageOf({ name, route: current }) {
   useEffect(() => {
     if (page || name === 'missing') return;
     setError(null);
-    loadPage(name).then(() => setRound((round) => round + 1), setError);
+    loadPage(name).then(
+      () => setRound((round) => round + 1),
+      () => setError(new Error('The server did not answer. Check that it runs.')),
+    );
   }, [name, page]);
   if (name === 'missing') {
     return html`<${Empty} icon="search" title="There is no page at this address" action=${html`<a class="btn" href="/ui/">Overview</a>`} />`;

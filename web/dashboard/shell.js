@@ -99,9 +99,9 @@ function visibleEntries() {
 
 /** @param {{health: Health}} props */
 function TopBar({ health }) {
-  const label = html`<${Mark} size=${20} />Skillbox`;
   return html`<div class="topbar">
-    <${Menu} label=${label} class="brand">
+    <a class="brand" href="/ui/"><${Mark} size=${20} />Skillbox</a>
+    <${Menu} label="Menu">
       ${(/** @type {() => void} */ close) => html`
         <div class="menu-note small muted"><${Account} health=${health} /></div>
         <a class="menu-item" href="/ui/connect" onClick=${close}><${Icon} name="connect" />Connect</a>

@@ -97,7 +97,8 @@ async fn execution_shows_exactly_what_a_program_wrote() {
         .browser
         .run("return document.querySelector('main').innerText", &[])
         .await;
-    let shown = shown.as_str().unwrap();
+    // The code follows, with what it prints.
+    let (shown, _code) = shown.as_str().unwrap().split_once("\nRequest\n").unwrap();
     assert!(
         !shown.contains("loading 10 %") && !shown.contains("title\u{7}") && !shown.contains('\u{202e}'),
         "{shown}"

@@ -252,7 +252,7 @@ export function CopyButton({ text, label = 'Copy', class: className = 'btn quiet
 /** @param {{code: string, label?: string}} props */
 export function CodeBlock({ code, label = 'Copy' }) {
   return html`<div class="code-block">
-    <pre tabindex="0"><code>${code}</code></pre>
+    <pre tabindex="0"><code>${visible(code)}</code></pre>
     <${CopyButton} text=${code} label=${label} />
   </div>`;
 }

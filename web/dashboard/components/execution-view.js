@@ -4,7 +4,8 @@
 //   <${RunView} view=${run.view} />                             playground, Run tab of a skill: with status and a link
 //   <${Parts} view=${view} />                                   the page of an execution: without them
 import { ApiError, getJson, getText, postJson } from '/ui/api.js';
-import { Card, CopyButton, isEnded, lookOf, Problem, Skeleton, Status, toast } from '/ui/components/basics.js';
+import { Card, CopyButton, isEnded, lookOf, Problem, Skeleton, Status, toast, Words } from '/ui/components/basics.js';
+import { Files } from '/ui/components/files.js';
 import { Icon } from '/ui/components/icons.js';
 import { JsonTree, memberText } from '/ui/components/json-tree.js';
 import { Logs, LogView } from '/ui/components/logs.js';
@@ -285,10 +286,13 @@ export function ErrorNotice({ envelope }) {
   if (!error || status === 'success') return null;
   const { family } = lookOf(status);
   const title = error.name ? `${error.name}${error.value ? `: ${error.value}` : ''}` : error.message;
+  // What to do about it follows what was raised.
+  const advice = error.message.startsWith(`${title}; `) && error.message.slice(title.length + 2);
   return html`<div class=${`notice ${family}`}>
     <${Icon} name=${status} class=${family} />
     <div>
       <p class="title error-value">${visible(title.slice(0, 2000))}</p>
+      ${advice && html`<p><${Words} text=${advice} /></p>`}
       ${error.traceback && html`<pre tabindex="0">${visible(error.traceback)}</pre>`}
     </div>
   </div>`;
@@ -330,5 +334,6 @@ export function RunView({ view }) {
       ${envelope?.timings && !running && html`<${Phases} timings=${envelope.timings} />`}
     </section>
     <${Parts} view=${envelope ? { ...view, envelope: { ...envelope, timings: null } } : view} />
+    ${envelope && !running && html`<${Files} files=${envelope.files} all=${envelope.files_url} skipped=${envelope.files_skipped} skippedTotal=${envelope.files_skipped_total} />`}
   </div>`;
 }

@@ -4,6 +4,7 @@ import { getText, postJson } from '/ui/api.js';
 import {
   Ago,
   Card,
+  CodeBlock,
   CopyButton,
   copyText,
   Facts,
@@ -21,7 +22,7 @@ import { Confirm, Menu } from '/ui/components/dialog.js';
 import { Parts, useExecution } from '/ui/components/execution-view.js';
 import { Files } from '/ui/components/files.js';
 import { Icon } from '/ui/components/icons.js';
-import { memberText } from '/ui/components/json-tree.js';
+import { JsonTree, memberText } from '/ui/components/json-tree.js';
 import { bytes, count, duration, fullTime, shortDigest, visible } from '/ui/format.js';
 import { useNow, useTitle } from '/ui/hooks.js';
 import { navigate } from '/ui/router.js';
@@ -149,6 +150,18 @@ function Sandbox({ envelope }) {
     ${reason && html`<details class="why"><summary>Why this one</summary>${visible(reason)}</details>`}`;
 }
 
+/** What was run. @param {{text: string}} props */
+function Request({ text }) {
+  const { code, files } = JSON.parse(text);
+  return html`<${Card} title="Request">
+    <div class="stack">
+      ${code && html`<${CodeBlock} code=${code} label="Copy code" />`}
+      <${JsonTree} text=${memberText(text, 'input') ?? '{}'} />
+      ${Object.keys(files ?? {}).map((path) => html`<p class="mono">${visible(path)}</p>`)}
+    </div>
+  </${Card}>`;
+}
+
 /** @param {{envelope: Envelope, kept: Kept | null}} props */
 function Details({ envelope, kept }) {
   const { usage, limits, digest, execution_id: id } = envelope;
@@ -246,6 +259,7 @@ export default function Execution({ route }) {
       <div class="stack">
         ${view.error && html`<${Problem} error=${view.error} retry=${reload} title="Parts of this execution could not be read" />`}
         <${Parts} view=${view} />
+        ${kept?.body && html`<${Request} text=${kept.body} />`}
       </div>
       <div class="stack">
         <${Files} files=${envelope.files} all=${envelope.files_url} skipped=${envelope.files_skipped} skippedTotal=${envelope.files_skipped_total} />

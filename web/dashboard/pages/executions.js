@@ -127,10 +127,11 @@ function SkillSearch({ query }) {
   const [names, setNames] = useState(/** @type {string[]} */ ([]));
   const field = useRef(/** @type {HTMLInputElement | null} */ (null));
   useEffect(() => setText(current), [current]);
-  const settle = useDebounced(
-    (/** @type {string} */ value) => setQuery({ skill: value.trim() || null }, { replace: true }),
-    TYPED_MS,
-  );
+  const settle = useDebounced((/** @type {string} */ value) => {
+    const typed = value.trim().toLowerCase();
+    const found = names.filter((name) => name.includes(typed));
+    setQuery({ skill: (found.length === 1 ? found[0] : typed) || null }, { replace: true });
+  }, TYPED_MS);
   const focus = (/** @type {Event} */ event) => {
     event.preventDefault();
     field.current?.focus();
@@ -150,7 +151,7 @@ function SkillSearch({ query }) {
   };
   return html`<div class="search">
     <${Icon} name="search" />
-    <input ref=${field} class="input" placeholder="Skill name" aria-label="Skill name" list="skill-names" autocomplete="off" spellcheck=${false}
+    <input ref=${field} class="input" placeholder="Skill" aria-label="Name of a skill" list="skill-names" autocomplete="off" spellcheck=${false}
       value=${text} onInput=${input} onFocus=${suggest} />
     ${!text && html`<kbd class="key" aria-hidden="true">/</kbd>`}
     <datalist id="skill-names">${names.map((name) => html`<option value=${name}></option>`)}</datalist>

@@ -182,7 +182,7 @@ function Sandbox({ state, usage }) {
       items=${[
         ['Backend', visible([backend.chosen ?? 'none', backend.reason].filter(Boolean).join(' · '))],
         ['Degraded', degraded],
-        ['Places', `${count(slots.total)} at once · ${count(slots.running)} in use`],
+        ['Slots', `${count(slots.total)} at once · ${count(slots.running)} in use`],
         ['Queue', queue.waiting ? `${count(queue.waiting)} waiting${oldest}` : 'empty'],
         ['Warm hits', asked ? `${percent(warm.hits_1h, asked)} of the last hour` : 'no runs in the last hour'],
         ['Storage', storageWords(usage.storage)],

@@ -40,7 +40,7 @@ const FIRST = {
     python: lines(
       'import math, time',
       '',
-      '# What is printed arrives as it is printed.',
+      '# Output appears while the code runs.',
       'for n in range(1, 6):',
       '    print(f"\\x1b[34mstep {n}\\x1b[0m  {math.sqrt(n):.4f}", flush=True)',
       '    time.sleep(0.15)',
@@ -51,7 +51,7 @@ const FIRST = {
       '    return {"squares": [n * n for n in range(5)], "ok": True}',
     ),
     node: lines(
-      '// What is printed arrives as it is printed.',
+      '// Output appears while the code runs.',
       'for (let n = 1; n <= 5; n += 1) console.log("step", n, Math.sqrt(n).toFixed(4));',
       '',
       'export function main(args) {',
@@ -60,7 +60,7 @@ const FIRST = {
       '}',
     ),
     bash: lines(
-      '# What is printed arrives as it is printed.',
+      '# Output appears while the code runs.',
       'for n in 1 2 3 4 5; do',
       '  echo "step $n"',
       '  sleep 0.15',
@@ -153,7 +153,7 @@ export default function Playground({ route }) {
   const { draft, change } = useDraft();
   const [files, setFiles] = useState(/** @type {Attachment[]} */ ([]));
   const [fault, setFault] = useState(/** @type {string | null} */ (null));
-  const { run, cancel, view, busy, problem } = useRun();
+  const { run, cancel, clear, view, busy, problem } = useRun();
   const { language, code } = draft;
   const result = useRef(/** @type {HTMLDivElement | null} */ (null));
   useEffect(() => {
@@ -165,7 +165,7 @@ export default function Playground({ route }) {
     if (busy) return;
     const wrong = faultOf(draft);
     setFault(wrong);
-    if (wrong) return;
+    if (wrong) return clear();
     const { input, packages, timeout } = draft;
     const body = {
       code: code[language],
@@ -201,7 +201,7 @@ export default function Playground({ route }) {
         <${Card}><${MoreFields} draft=${draft} change=${change} /></${Card}>
       </div>
       <div class="stack run-result" ref=${result}>
-        ${fault && html`<div class="notice bad" role="alert"><${Icon} name="failed" class="bad" /><div>${fault}</div></div>`}
+        ${fault && html`<div class="notice bad" role="alert"><${Icon} name="failed" class="bad" /><div>Not run: ${fault}</div></div>`}
         ${problem && html`<${Problem} error=${problem} title="Nothing was run" />`}
         ${view && !problem && html`<${RunView} view=${view} />`}
         ${!view && !fault && html`<${Card}><${Empty} icon="play" title="The result appears here">Press Run. Every run gets a sandbox of its own, without a network.</${Empty}></${Card}>`}

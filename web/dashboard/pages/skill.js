@@ -27,7 +27,7 @@ import { Files, SaveButton, Versions } from '/ui/pages/skill/files.js';
 import { RunTab } from '/ui/pages/skill/run.js';
 import { Findings } from '/ui/pages/skills.js';
 import { navigate } from '/ui/router.js';
-import { allows, signIn } from '/ui/session.js';
+import { allows } from '/ui/session.js';
 import { cliCommand, curlCommand, javascriptCode, pythonCode } from '/ui/snippets.js';
 
 /**
@@ -172,10 +172,9 @@ function exampleRequest({ name, version, dialect, actions, input_schema: schema 
 function Call({ skill }) {
   const [way, setWay] = useState('curl');
   const code = CODE[way](exampleRequest(skill));
-  const name = signIn.get().session?.key.name;
   return html`<${Card} title="Call it" action=${html`<${Tabs} id="way" label="Language" items=${WAYS} selected=${way} onSelect=${setWay} />`}>
     <div class="stack" role="tabpanel" id="way-panel">
-      <p class="muted">Put a key with the scope <code>run</code>${name && html`, such as “${name}”,`} into <code>SKILLBOX_API_KEY</code>.</p>
+      <p class="muted">Put a key with the scope <code>run</code> into <code>SKILLBOX_API_KEY</code>.</p>
       <${CodeBlock} code=${code} label="Copy" />
     </div>
   </${Card}>`;

@@ -78,7 +78,7 @@ export function ShownOnce({ fresh, note, onClose }) {
       <p class="once"><${Icon} name="warning" class="warn" />You will not see this again. Put it where your program reads it.</p>
       ${note && html`<p>${note}</p>`}
     </div>
-    <div class="dialog-foot"><button type="button" class="btn primary" onClick=${onClose}>I have kept it</button></div>
+    <div class="dialog-foot"><button type="button" class="btn primary" onClick=${onClose}>I have saved it</button></div>
   </${Dialog}>`;
 }
 

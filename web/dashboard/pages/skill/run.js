@@ -232,7 +232,9 @@ function InputPart({ input, faults, attempt }) {
   const { form, values, setValues, text, setText, isText, why } = input;
   if (form && !isText)
     return html`<${InputForm} form=${form} values=${values} onChange=${setValues} faults=${faults.byField} attempt=${attempt} />`;
-  const note = form ? null : 'This skill declares no fields; the program gets this JSON as it is written.';
+  const note = form
+    ? null
+    : 'The program gets this JSON as it is written. `input_schema` in SKILL.md would make a form.';
   return html`<${JsonInput} value=${text} onInput=${setText} fault=${faults.byField.get('') ?? why} note=${note} />`;
 }
 
