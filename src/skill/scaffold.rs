@@ -17,7 +17,7 @@ fn skill_md(name: &SkillName, language: Language) -> String {
     format!(
         "---
 name: {name}
-description: Greets whom the input names. Replace this by what the skill does and when to use it.
+description: Returns a greeting. Replace this text with what the skill does and when to use it.
 metadata:
   skillbox.version: 0.1.0
   skillbox.lang: {language}
