@@ -1224,13 +1224,18 @@ class _TimedReader(io.RawIOBase):
 
     def __init__(self, raw: io.RawIOBase, connected: socket.socket, call: _Call) -> None:
         self._raw, self._socket, self._call = raw, connected, call
+        self.is_in_head = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> Optional[int]:
         self._socket.settimeout(self._call.left())
-        return cast("Optional[int]", cast(Any, self._raw).readinto(buffer))
+        size = cast("Optional[int]", cast(Any, self._raw).readinto(buffer))
+        # http.client takes the end of the connection for the end of the headers.
+        if size == 0 and self.is_in_head:
+            raise ConnectionError("the connection was closed before the response")
+        return size
 
     def close(self) -> None:
         self._raw.close()
@@ -1240,7 +1245,12 @@ class _TimedReader(io.RawIOBase):
 class _TimedResponse(http.client.HTTPResponse):
     def __init__(self, call: _Call, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
-        self.fp: Any = io.BufferedReader(_TimedReader(cast(Any, self.fp).detach(), sock, call))
+        self._reader = _TimedReader(cast(Any, self.fp).detach(), sock, call)
+        self.fp: Any = io.BufferedReader(self._reader)
+
+    def begin(self) -> None:
+        super().begin()
+        self._reader.is_in_head = False
 
 
 class _IdleConnections:
@@ -1281,7 +1291,8 @@ def _checked_url(url: str) -> str:
     # The value is not in the message, since it may contain a password.
     if parts.username or parts.password:
         raise ValueError("base_url: must have no user and no password; pass the key as api_key")
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    has_port = re.fullmatch(r"[^:]*|.*\]|.*:[0-9]{1,5}", parts.netloc)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or not has_port:
         raise ValueError(f"base_url: must be an http or https URL, not {url!r}; pass it, or set SKILLBOX_SERVER_URL")
     return url.rstrip("/")
 

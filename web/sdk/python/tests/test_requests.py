@@ -1,6 +1,7 @@
 """Requests, retries and time limits, against scripted servers."""
 
 import json
+import os
 import socket
 import threading
 import time
@@ -177,9 +178,11 @@ class RequestTest(unittest.TestCase):
         self.assertEqual((error.status, error.code, other.requests), (307, "unexpected_answer", []))
 
     def test_wrong_addresses_are_rejected(self):
-        for url in ["", "ftp://x", "x:8080", "http://", "http://u:p@x", "http://x?a=1"]:
-            with self.assertRaisesRegex(ValueError, "base_url"):
+        for url in [None, "ftp://x", "x:8080", "http://", "http://u:p@x", "http://x?a=1", "http://x:port"]:
+            with mock.patch.dict(os.environ, {"SKILLBOX_SERVER_URL": ""}), self.assertRaisesRegex(ValueError, "base_url"):
                 Client(url, KEY)
+        for url in ["http://x:1/", "https://[::1]", "https://[::1]:8443/below"]:
+            self.assertEqual(Client(url, KEY).base_url, url.rstrip("/"))
 
     def test_answers_of_another_kind_are_errors(self):
         bad = [
