@@ -50,6 +50,14 @@ elif TYPE_CHECKING:
     from typing_extensions import Unpack
 
 __version__ = "0.1.0"
+__all__ = [
+    "Action", "AskedLimits", "AsyncClient", "BlobInfo", "CLIENT_CODES", "Client", "CreateExecution", "Dialect", "ERROR_CODES",
+    "EndEvent", "EndReason", "Envelope", "EnvelopePart", "Error", "ErrorCode", "Event", "EventName", "ExecutionKey",
+    "ExecutionLimits", "Failure", "Fault", "FileLink", "Function", "GrantedLimits", "Language", "Level", "LogLine", "LogSource",
+    "LogStream", "LogTexts", "Mode", "OnDisconnect", "Origin", "OutputBlob", "OutputPart", "Part", "PrintedEvent", "Problem",
+    "QueuePlace", "Ready", "RerunExecution", "RerunVersion", "RichResult", "ShownFile", "ShownRequest", "Skill", "SkillSummary",
+    "SkillWarning", "Skipped", "Status", "StatusEvent", "StreamTexts", "Summary", "Timings", "ToolFormat", "Usage", "Workdir",
+]
 T = TypeVar("T")
 
 # openapi: ErrorCode
@@ -544,6 +552,9 @@ class Error(Exception):
         #: Where the input violates the schema of a skill.
         self.errors = list(errors)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return functools.partial(type(self), **vars(self)), ()
+
     def __str__(self) -> str:
         request = f" (request {self.request_id})" if self.request_id else ""
         return f"{self.code}: {self.message}{request}"
@@ -831,7 +842,8 @@ class Client:
             "mcp": {**code, "inputSchema": _RUN_CODE_SCHEMA},
         }
         skills = self._listed(cast("type[dict[str, Any]]", dict[str, Any]), "/v1/tools", limit, {"format": format})
-        return [of_code[format], *skills]
+        # A model's API refuses two tools of one name, which a skill `run.code` would have.
+        return [of_code[format], *(skill for skill in skills if skill.get("function", skill).get("name") != "run_code")]
 
     # openapi: GET /v1/tools/prompt
     def tools_prompt(self) -> str:
@@ -947,7 +959,7 @@ class Client:
                         raise self._refusal(response)
                     is_answered = True
                     call.restart(_STREAM_IDLE_SECONDS)
-                    for event in _events_of(response):
+                    for event in _events_of(response, call):
                         if isinstance(event.data, EndEvent) and event.data.reason == "shutdown":
                             break
                         if isinstance(event.data, StatusEvent):
@@ -1404,9 +1416,11 @@ def _read(response: http.client.HTTPResponse, bytes_max: int, into: Optional[IO[
     return sink.getvalue() if isinstance(sink, io.BytesIO) else b""
 
 
-def _events_of(response: http.client.HTTPResponse) -> Iterator[Event]:
+def _events_of(response: http.client.HTTPResponse, call: _Call) -> Iterator[Event]:
     name, event_id, data, size = "", "", [], 0
     while line := response.readline(_ANSWER_BYTES_MAX):
+        # Also after a comment, which an idle stream sends.
+        call.restart(_STREAM_IDLE_SECONDS)
         size += len(line)
         if size > _ANSWER_BYTES_MAX:
             raise _unexpected("an event is too large")

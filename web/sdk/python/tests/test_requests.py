@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import socket
 import threading
 import time
@@ -105,6 +106,16 @@ class RequestTest(unittest.TestCase):
             server, error = self.refused(problem(status, "invalid", errors=[{"pointer": "/n", "message": "too small"}]))
             self.assertEqual((error.status, len(server.requests)), (status, 1))
             self.assertEqual(error.errors[0].pointer, "/n")
+
+    def test_errors_reach_other_processes(self):
+        _, error = self.refused(problem(400, "invalid", errors=[{"pointer": "/n", "message": "too small"}]))
+        copied = pickle.loads(pickle.dumps(error))
+        self.assertEqual((str(copied), vars(copied)), (str(error), vars(error)))
+
+    def test_a_skill_with_the_name_of_the_code_tool_is_left_out(self):
+        for form, definition in [("openai", {"function": {"name": "run_code"}}), ("anthropic", {"name": "run_code"})]:
+            _, client = self.served(answer({"items": [definition], "next_page_token": None}))
+            self.assertEqual(len(client.tools(form)), 1)
 
     def test_a_server_that_does_not_run_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as unused:

@@ -86,6 +86,19 @@ class StreamTest(ServedTest):
             self.assertEqual(self.printed(client.stream(code="1")), "12345")
         self.assertEqual(server.requests[1]["last-event-id"], "1-0-0-running")
 
+    def test_comments_of_an_idle_stream_keep_it_open(self):
+        def slow(connection, _):
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + STARTED)
+            for _ in range(8):
+                time.sleep(0.1)
+                connection.sendall(b": still here\n")
+            connection.sendall(b"".join(PRINTED) + RESULT + END)
+
+        server, client = self.served(slow)
+        with mock.patch.object(skillbox, "_STREAM_IDLE_SECONDS", 0.4):
+            self.assertEqual(self.printed(client.stream(code="1")), "12345")
+        self.assertEqual(len(server.requests), 1)
+
     def test_refused_stream_is_an_error(self):
         server, client = self.served(problem(400, "invalid"))
         with self.assertRaises(Error) as found:
