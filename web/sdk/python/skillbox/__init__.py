@@ -24,7 +24,6 @@ import shutil
 import socket
 import ssl
 import stat
-import sys
 import tempfile
 import threading
 import time
@@ -41,13 +40,9 @@ from typing import (
 )
 
 if TYPE_CHECKING:
-    from typing_extensions import Concatenate, ParamSpec
+    from typing_extensions import Concatenate, ParamSpec, Unpack
 
     P = ParamSpec("P")
-if sys.version_info >= (3, 11):
-    from typing import Unpack
-elif TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 __version__ = "0.1.0"
 __all__ = [

