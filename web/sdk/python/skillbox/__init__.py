@@ -1269,9 +1269,11 @@ class _IdleConnections:
     def take(self) -> Optional[http.client.HTTPConnection]:
         oldest = time.monotonic() - _REUSE_SECONDS
         with self._lock:
-            # After a fork, the parent uses these connections.
+            # After a fork, the parent uses these connections; a close here leaves them open there.
             if self._process != os.getpid():
-                self._process, self._kept = os.getpid(), []
+                self._process, inherited, self._kept = os.getpid(), self._kept, []
+                for _, connection in inherited:
+                    connection.close()
             while self._kept:
                 since, connection = self._kept.pop()
                 if since > oldest:

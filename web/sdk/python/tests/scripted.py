@@ -18,12 +18,13 @@ class Request:
 class ScriptedServer:
     """Each answer is the bytes of a response, None to close the connection, or a function of the connection and the request."""
 
-    def __init__(self, *answers):
+    def __init__(self, *answers, tls=None):
         self.answers = list(answers)
         self.requests = []
         self.connections = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "http://127.0.0.1:%d" % self._listener.getsockname()[1]
+        self._tls = tls
+        self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", self._listener.getsockname()[1])
         threading.Thread(target=self._accept, daemon=True).start()
 
     def __enter__(self):
@@ -44,6 +45,11 @@ class ScriptedServer:
             threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
     def _serve(self, connection):
+        if self._tls:
+            try:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            except OSError:
+                return
         with connection, connection.makefile("rb") as reader:
             while (request := read_request(reader)) is not None:
                 self.requests.append(request)
