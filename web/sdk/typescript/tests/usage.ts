@@ -1,0 +1,1 @@
+import { Client } from '../skillbox.js'; export const c: Client | undefined = undefined;
