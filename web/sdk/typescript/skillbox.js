@@ -763,8 +763,9 @@ class Paths {
   add(/** @type {string} */ path) {
     const parts = path.split('/');
     const parents = parts.slice(0, -1).map((_, index) => parts.slice(0, index + 1).join('/'));
-    if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw refused('an absolute path', path);
-    if (parts.some((part) => part === '' || part === '.' || part === '..')) throw refused('an empty, `.` or `..` part', path);
+    if (/^[A-Za-z]:/.test(path) || parts.some((part) => part === '' || part === '.' || part === '..')) {
+      throw refused('an absolute path, or an empty, `.` or `..` part', path);
+    }
     // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is refused
     if (/[\\\u0000-\u001f\u007f-\u009f]/.test(path)) throw refused('a backslash or control character', path);
     if (new TextEncoder().encode(path).length > ARCHIVE_PATH_BYTES_MAX) throw refused('a path that is too long', path);
