@@ -101,7 +101,11 @@ export class Client {
    */
   run<Output = unknown>(request: RunRequest, options?: CallOptions): Promise<Envelope<Output>>;
   /** `run` of code, in Python unless the request names another `language`. */
-  runCode<Output = unknown>(code: string, request?: Omit<RunRequest, 'code'>, options?: CallOptions): Promise<Envelope<Output>>;
+  runCode<Output = unknown>(
+    code: string,
+    request?: Omit<RunRequest, 'code'>,
+    options?: CallOptions,
+  ): Promise<Envelope<Output>>;
   /** Runs a skill or code when it is first read from, and returns its events as they occur. After a lost connection it resumes. */
   stream(request: RunRequest, options?: CallOptions): AsyncGenerator<ExecutionEvent, void, undefined>;
   /** The events of an execution from the beginning, or after `lastEventId`. */
@@ -121,9 +125,16 @@ export class Client {
   /** The request of an execution, as far as it was kept. */
   request(executionId: string, options?: CallOptions): Promise<ShownRequest>;
   /** Runs the kept request of an execution again, as `run` does. */
-  rerun<Output = unknown>(executionId: string, request?: RerunRequest, options?: CallOptions): Promise<Envelope<Output>>;
+  rerun<Output = unknown>(
+    executionId: string,
+    request?: RerunRequest,
+    options?: CallOptions,
+  ): Promise<Envelope<Output>>;
   /** The files of an execution, one after the other. An archive with an unsafe path, a link, a device, a duplicate or too much is refused. */
-  files(result: string | HasFiles, options?: CallOptions & ArchiveLimits): AsyncGenerator<DownloadedFile, void, undefined>;
+  files(
+    result: string | HasFiles,
+    options?: CallOptions & ArchiveLimits,
+  ): AsyncGenerator<DownloadedFile, void, undefined>;
   /** Saves the files of an execution below `folder` and returns their paths. It saves all or, of an unsafe archive, none. Not in browsers. */
   downloadFiles(result: string | HasFiles, folder: string, options?: CallOptions & ArchiveLimits): Promise<string[]>;
   /** One file of an execution, by its path. */
@@ -225,7 +236,16 @@ export interface DownloadedFile {
 }
 
 // openapi: Status
-export type Status = 'queued' | 'running' | 'success' | 'failed' | 'timeout' | 'oom' | 'cancelled' | 'denied' | 'interrupted';
+export type Status =
+  | 'queued'
+  | 'running'
+  | 'success'
+  | 'failed'
+  | 'timeout'
+  | 'oom'
+  | 'cancelled'
+  | 'denied'
+  | 'interrupted';
 
 // openapi: Language
 export type Language = 'python' | 'node' | 'bash';

@@ -302,7 +302,8 @@ export class Client {
     let entries = '';
     await this.#pages('/v1/tools/prompt', {}, options, PAGE_ITEMS_MAX, async (response, limit) => {
       const text = await this.#text(response, limit, JSON_BYTES_MAX);
-      if (!text.startsWith(opened) || !text.endsWith(closed)) throw unexpected(response.status, 'a list without its end');
+      if (!text.startsWith(opened) || !text.endsWith(closed))
+        throw unexpected(response.status, 'a list without its end');
       entries += text.slice(opened.length, -closed.length);
       return { count: 0, next: response.headers.get('X-Next-Page-Token') };
     });
@@ -384,7 +385,9 @@ export class Client {
   async #remove(path, options) {
     const limit = this.#limit(options);
     try {
-      await this.#retry(limit, { method: 'DELETE', path }, options, (response) => this.#content(response, limit, ERROR_BYTES_MAX));
+      await this.#retry(limit, { method: 'DELETE', path }, options, (response) =>
+        this.#content(response, limit, ERROR_BYTES_MAX),
+      );
     } finally {
       limit.end();
     }
@@ -450,10 +453,15 @@ export class Client {
     try {
       for (;;) {
         const path = executionId === undefined ? '' : `${execution(executionId)}/events${query({ omit })}`;
-        const request = executionId === undefined && first ? first : { ...get(path), accept: 'text/event-stream', lastEventId };
+        const request =
+          executionId === undefined && first ? first : { ...get(path), accept: 'text/event-stream', lastEventId };
         const response = await this.#retry(limit, request, { idempotencyKey }, async (response) => response);
         if (response.status === 204) return;
-        let failure = this.#error({ code: 'connection_failed', message: 'the event stream ended early', retryable: true });
+        let failure = this.#error({
+          code: 'connection_failed',
+          message: 'the event stream ended early',
+          retryable: true,
+        });
         try {
           for await (const event of serverSentEvents(this.#chunks(response.body, limit))) {
             if (event.event === 'end' && event.data.reason === 'shutdown') break;
@@ -552,7 +560,11 @@ export class Client {
   #refusal(response, text) {
     const { status, headers } = response;
     if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
-      return this.#error({ status, code: 'invalid_response', message: `${this.url} redirects; use the address it leads to as url` });
+      return this.#error({
+        status,
+        code: 'invalid_response',
+        message: `${this.url} redirects; use the address it leads to as url`,
+      });
     }
     const problem = parsed(text);
     const requestId = headers.get('X-Request-Id') ?? undefined;
@@ -771,7 +783,8 @@ class Paths {
     if (new TextEncoder().encode(path).length > ARCHIVE_PATH_BYTES_MAX) throw refused('a path that is too long', path);
     if (parents.length > ARCHIVE_DEPTH_MAX) throw refused('too many folders', path);
     if (this.#files.has(path)) throw refused('a second file', path);
-    if (this.#folders.has(path) || parents.some((parent) => this.#files.has(parent))) throw refused('a file and folder', path);
+    if (this.#folders.has(path) || parents.some((parent) => this.#files.has(parent)))
+      throw refused('a file and folder', path);
     this.#files.add(path);
     for (const parent of parents) this.#folders.add(parent);
   }
@@ -802,7 +815,8 @@ async function* untar(reader, { maxFiles = ARCHIVE_FILES_MAX, maxBytes = ARCHIVE
       }
       const path = longName ?? name;
       longName = undefined;
-      if (type !== '0') throw refused(`an entry of type ${JSON.stringify(type)}, such as a link, folder or device`, path);
+      if (type !== '0')
+        throw refused(`an entry of type ${JSON.stringify(type)}, such as a link, folder or device`, path);
       files += 1;
       bytes += size;
       if (files > maxFiles) throw refused(`more than ${maxFiles} files; pass a larger maxFiles`);
@@ -856,7 +870,8 @@ async function saveFiles(entries, folder) {
   try {
     const paths = [];
     for await (const { path, content } of entries) {
-      if (sep === '\\' && path.split('/').some((part) => WINDOWS_NAME.test(part))) throw refused('a name with a meaning on Windows', path);
+      if (sep === '\\' && path.split('/').some((part) => WINDOWS_NAME.test(part)))
+        throw refused('a name with a meaning on Windows', path);
       const target = join(staging, path);
       await fs.mkdir(dirname(target), { recursive: true }).catch(collision(path));
       // Fails on what exists, also where the file system ignores case.
@@ -872,8 +887,12 @@ async function saveFiles(entries, folder) {
       let parent = folder;
       for (const part of path.split('/').slice(0, -1)) {
         parent = join(parent, part);
-        const isNew = await fs.mkdir(parent).then(() => true, () => false);
-        if (!isNew && !(await fs.lstat(parent)).isDirectory()) throw refused('a folder that is a link or a file here', path);
+        const isNew = await fs.mkdir(parent).then(
+          () => true,
+          () => false,
+        );
+        if (!isNew && !(await fs.lstat(parent)).isDirectory())
+          throw refused('a folder that is a link or a file here', path);
       }
     }
     for (const path of paths) await fs.rename(join(staging, path), join(folder, path));
@@ -896,7 +915,10 @@ function collision(/** @type {string} */ path) {
  */
 function refused(what, path) {
   const where = path === undefined ? '' : ` at ${JSON.stringify(path.slice(0, 200))}`;
-  return new SkillboxError({ code: 'unsafe_archive', message: `the archive is refused, nothing was written: ${what}${where}` });
+  return new SkillboxError({
+    code: 'unsafe_archive',
+    message: `the archive is refused, nothing was written: ${what}${where}`,
+  });
 }
 
 /**
@@ -972,7 +994,10 @@ function post(path, value) {
 }
 
 function runRequest(/** @type {import('./skillbox.js').RunRequest} */ { files, ...rest }) {
-  const encoded = Object.entries(files ?? {}).map(([path, content]) => [path, typeof content === 'string' ? content : base64(content)]);
+  const encoded = Object.entries(files ?? {}).map(([path, content]) => [
+    path,
+    typeof content === 'string' ? content : base64(content),
+  ]);
   return post('/v1/executions', files ? { ...rest, files: Object.fromEntries(encoded) } : rest);
 }
 
@@ -1003,7 +1028,8 @@ function skill(name, version) {
  */
 function segment(field, text) {
   // fetch resolves `.` and `..`, which would lead to another route.
-  if (typeof text !== 'string' || ['', '.', '..'].includes(text)) throw new TypeError(`${field}: pass a name, not ${JSON.stringify(text)}`);
+  if (typeof text !== 'string' || ['', '.', '..'].includes(text))
+    throw new TypeError(`${field}: pass a name, not ${JSON.stringify(text)}`);
   return encodeURIComponent(text);
 }
 
@@ -1055,7 +1081,8 @@ function causes(/** @type {any} */ error) {
 function checkedUrl(/** @type {string | undefined} */ text) {
   const url = parsedUrl(text);
   if (!url) throw new TypeError('url: pass the address of a server such as http://127.0.0.1:8080');
-  if (url.username || url.password || /[?#]/.test(url.href)) throw new TypeError('url: leave out user, query and fragment');
+  if (url.username || url.password || /[?#]/.test(url.href))
+    throw new TypeError('url: leave out user, query and fragment');
   return url.href.replace(/\/+$/, '');
 }
 

@@ -18,16 +18,30 @@ test('a problem document becomes an error with all that it says', async (t) => {
   const error = await failure(clientOf(server.url).run({ skill: 'x' }));
   assert.ok(error instanceof SkillboxError && error instanceof Error);
   const { status, code, message, requestId, retryable, retryAfter } = error;
-  assert.deepEqual({ status, code, message, requestId, retryable, retryAfter, errors: error.errors }, {
-    status: 400, code: 'invalid', message: 'detail of invalid', requestId: 'r-1', retryable: false, retryAfter: undefined, errors,
-  });
+  assert.deepEqual(
+    { status, code, message, requestId, retryable, retryAfter, errors: error.errors },
+    {
+      status: 400,
+      code: 'invalid',
+      message: 'detail of invalid',
+      requestId: 'r-1',
+      retryable: false,
+      retryAfter: undefined,
+      errors,
+    },
+  );
   assert.equal(`${error}`, 'SkillboxError: detail of invalid');
 });
 
 test('requests carry the key, the tenant and the type of their body', async (t) => {
   const server = await scripted(t, () => ({ json: envelope({ items: [] }) }));
   const client = clientOf(`${server.url}/`, { tenant: 'acme' });
-  await client.run({ skill: 'x', input: [1.5, 'ü'], files: { 'a.bin': new Uint8Array([0, 255]), 'b.txt': 'aGk=' }, timeout: 3 });
+  await client.run({
+    skill: 'x',
+    input: [1.5, 'ü'],
+    files: { 'a.bin': new Uint8Array([0, 255]), 'b.txt': 'aGk=' },
+    timeout: 3,
+  });
   await client.uploadBlob('a,b\n', { mediaType: 'text/csv', ttl: 60 });
   await client.registerSkill(new Uint8Array([80, 75]));
   await client.registerSkill(new Blob(['PK']), { requirements: ['six', 'attrs>=2'] });
@@ -37,12 +51,20 @@ test('requests carry the key, the tenant and the type of their body', async (t) 
     assert.equal(headers.authorization, `Bearer ${KEY}`);
     assert.equal(headers['x-skillbox-tenant'], 'acme');
   }
-  assert.deepEqual(JSON.parse(run.body), { skill: 'x', input: [1.5, 'ü'], timeout: 3, files: { 'a.bin': 'AP8=', 'b.txt': 'aGk=' } });
+  assert.deepEqual(JSON.parse(run.body), {
+    skill: 'x',
+    input: [1.5, 'ü'],
+    timeout: 3,
+    files: { 'a.bin': 'AP8=', 'b.txt': 'aGk=' },
+  });
   assert.deepEqual([run.method, run.url, run.headers['content-type']], ['POST', '/v1/executions', 'application/json']);
   assert.deepEqual([blob.url, blob.headers['content-type'], `${blob.body}`], ['/v1/blobs?ttl=60', 'text/csv', 'a,b\n']);
   assert.deepEqual([skill.headers['content-type'], `${skill.body}`], ['application/zip', 'PK']);
   assert.match(form.headers['content-type'], /^multipart\/form-data; boundary=/);
-  assert.match(`${form.body}`, /name="requirements"\r\n\r\nsix\r\n[^]*attrs>=2[^]*name="file"; filename="skill.zip"[^]*PK/);
+  assert.match(
+    `${form.body}`,
+    /name="requirements"\r\n\r\nsix\r\n[\s\S]*attrs>=2[\s\S]*name="file"; filename="skill.zip"[\s\S]*PK/,
+  );
   assert.equal(list.url, '/v1/executions?status=failed%2Ctimeout&skill=x&since=1970-01-01T00%3A00%3A00.000Z&limit=5');
 });
 
@@ -62,7 +84,9 @@ test('the key is in no error, no JSON and no inspection', async (t) => {
     return problem(401, KEY, { ...echo, headers: { 'X-Request-Id': `r-${KEY}` } });
   });
   const client = clientOf(server.url);
-  const careless = clientOf(server.url, { fetch: async (_, init) => Promise.reject(new Error(`no ${inspect(init.headers)}`)) });
+  const careless = clientOf(server.url, {
+    fetch: async (_, init) => Promise.reject(new Error(`no ${inspect(init.headers)}`)),
+  });
   const errors = [
     await failure(client.run({ skill: 'x' })),
     await failure(client.listBlobs()),
@@ -97,7 +121,11 @@ test('a redirect is not followed, so that the key stays with its server', async 
 
 test('answers that are not of a Skillbox server are errors', async (t) => {
   const strange = [
-    ['', 'no JSON'], ['<html>', 'no JSON'], ['null', 'no JSON'], ['42', 'no JSON'], ['{"a":', 'no JSON'],
+    ['', 'no JSON'],
+    ['<html>', 'no JSON'],
+    ['null', 'no JSON'],
+    ['42', 'no JSON'],
+    ['{"a":', 'no JSON'],
   ];
   for (const [body, message] of strange) {
     const server = await scripted(t, () => ({ body }));
@@ -127,7 +155,12 @@ test('endless answers are given up', async (t) => {
     return 'silent';
   });
   const client = clientOf(server.url);
-  for (const call of [() => client.get('1'), () => client.listBlobs(), () => client.get('bad'), () => client.health()]) {
+  for (const call of [
+    () => client.get('1'),
+    () => client.listBlobs(),
+    () => client.get('bad'),
+    () => client.health(),
+  ]) {
     const error = await failure(call());
     assert.equal(error.code, 'invalid_response');
     assert.match(error.message, /more than \d+ bytes/);
@@ -147,8 +180,14 @@ test('lists read page after page, up to the limit', async (t) => {
   assert.equal(server.requests.length, 5);
   server.requests.length = 0;
   const ids = (await client.list({ limit: 250 })).map((item) => Number(item.execution_id));
-  assert.deepEqual(ids, Array.from({ length: 250 }, (_, index) => index));
-  assert.deepEqual(server.requests.map(({ url }) => url), ['/v1/executions?limit=200', '/v1/executions?limit=50&page_token=200']);
+  assert.deepEqual(
+    ids,
+    Array.from({ length: 250 }, (_, index) => index),
+  );
+  assert.deepEqual(
+    server.requests.map(({ url }) => url),
+    ['/v1/executions?limit=200', '/v1/executions?limit=50&page_token=200'],
+  );
   assert.equal((await client.list()).length, 200);
 });
 
@@ -170,10 +209,17 @@ test('the prompt of all pages has one list', async (t) => {
 });
 
 test('health names what fails, at once', async (t) => {
-  const checks = [{ name: 'store', ok: true }, { name: 'sandbox', ok: false }, { name: 'blob', ok: false }];
+  const checks = [
+    { name: 'store', ok: true },
+    { name: 'sandbox', ok: false },
+    { name: 'blob', ok: false },
+  ];
   const server = await scripted(t, () => ({ status: 503, json: { ready: false, checks } }));
   const error = await failure(clientOf(server.url).health());
-  assert.deepEqual([error.code, error.status, error.message, server.requests.length], ['not_ready', 503, 'not ready: sandbox, blob', 1]);
+  assert.deepEqual(
+    [error.code, error.status, error.message, server.requests.length],
+    ['not_ready', 503, 'not ready: sandbox, blob', 1],
+  );
   const wrong = await scripted(t, () => problem(421, 'misdirected'));
   assert.equal((await failure(clientOf(wrong.url).health())).code, 'misdirected');
 });
@@ -192,12 +238,29 @@ test('a model calls a tool by its name', async (t) => {
   });
   const client = clientOf(server.url);
   const sent = async (...call) => (await client.callTool(...call)).output;
-  assert.deepEqual(await sent('sales_leads', '{"n": 3}'), { skill: 'sales.leads', version: 'sha256:sales.leads', input: { n: 3 } });
+  assert.deepEqual(await sent('sales_leads', '{"n": 3}'), {
+    skill: 'sales.leads',
+    version: 'sha256:sales.leads',
+    input: { n: 3 },
+  });
   assert.deepEqual(await sent('plain', ''), { skill: 'plain', version: 'sha256:plain', input: {} });
   assert.deepEqual(await sent('list', { input: [1] }), { skill: 'list', version: 'sha256:list', input: [1] });
-  const args = { script: 'scripts/a.py', args: ['-x'], stdin: 's', files: { a: 'aGk=' }, skill: 'plain', callback_url: 'http://x' };
+  const args = {
+    script: 'scripts/a.py',
+    args: ['-x'],
+    stdin: 's',
+    files: { a: 'aGk=' },
+    skill: 'plain',
+    callback_url: 'http://x',
+  };
   assert.deepEqual(await sent('box', args, { request: { timeout: 5 } }), {
-    timeout: 5, skill: 'box', version: 'sha256:box', script: 'scripts/a.py', args: ['-x'], stdin: 's', files: { a: 'aGk=' },
+    timeout: 5,
+    skill: 'box',
+    version: 'sha256:box',
+    script: 'scripts/a.py',
+    args: ['-x'],
+    stdin: 's',
+    files: { a: 'aGk=' },
   });
   for (const wrong of ['{"n": ', '[]', '7', null, [1]]) {
     const error = await failure(client.callTool('plain', wrong));
@@ -218,27 +281,41 @@ test('names cannot lead to another route', async (t) => {
   await client.get('../keys?x=1#y');
   await client.downloadFile({ execution_id: '1' }, 'a b/ü?.txt');
   await client.getSkill('x', 'sha256:00');
-  assert.deepEqual(server.requests.map(({ url }) => url), [
-    '/v1/executions/..%2Fkeys%3Fx%3D1%23y', '/v1/executions/1/files/a%20b/%C3%BC%3F.txt', '/v1/skills/x/sha256%3A00',
-  ]);
+  assert.deepEqual(
+    server.requests.map(({ url }) => url),
+    ['/v1/executions/..%2Fkeys%3Fx%3D1%23y', '/v1/executions/1/files/a%20b/%C3%BC%3F.txt', '/v1/skills/x/sha256%3A00'],
+  );
 });
 
 test('wrong options are reported with their names, without the key', () => {
   const right = { url: 'http://127.0.0.1:1', key: KEY };
   const wrong = [
-    [{ url: undefined }, /^url: pass the address/], [{ url: '127.0.0.1:8080' }, /^url: pass/], [{ url: 'ftp://x' }, /^url: pass/],
-    [{ url: 'http://a:b@x' }, /^url: leave out/], [{ url: `http://x/?key=${KEY}` }, /^url: leave out/], [{ url: 'http://x/#y' }, /^url: leave/],
-    [{ key: undefined }, /^key: pass/], [{ key: '' }, /^key: pass/], [{ key: `${KEY}\n` }, /^key: pass/], [{ key: `${KEY}ü` }, /^key: pass/],
-    [{ tenant: 'a b' }, /^tenant: /], [{ timeoutMs: 0 }, /^timeoutMs: /], [{ timeoutMs: '5' }, /^timeoutMs: /],
-    [{ firstPauseMs: Number.NaN }, /^firstPauseMs: /], [{ fetch: 7 }, /^fetch: /],
+    [{ url: undefined }, /^url: pass the address/],
+    [{ url: '127.0.0.1:8080' }, /^url: pass/],
+    [{ url: 'ftp://x' }, /^url: pass/],
+    [{ url: 'http://a:b@x' }, /^url: leave out/],
+    [{ url: `http://x/?key=${KEY}` }, /^url: leave out/],
+    [{ url: 'http://x/#y' }, /^url: leave/],
+    [{ key: undefined }, /^key: pass/],
+    [{ key: '' }, /^key: pass/],
+    [{ key: `${KEY}\n` }, /^key: pass/],
+    [{ key: `${KEY}ü` }, /^key: pass/],
+    [{ tenant: 'a b' }, /^tenant: /],
+    [{ timeoutMs: 0 }, /^timeoutMs: /],
+    [{ timeoutMs: '5' }, /^timeoutMs: /],
+    [{ firstPauseMs: Number.NaN }, /^firstPauseMs: /],
+    [{ fetch: 7 }, /^fetch: /],
   ];
   for (const [change, message] of wrong) {
-    assert.throws(() => new Client({ ...right, ...change }), (error) => {
-      assert.ok(error instanceof TypeError);
-      assert.match(error.message, message);
-      assert.ok(!inspect(error).includes(KEY));
-      return true;
-    });
+    assert.throws(
+      () => new Client({ ...right, ...change }),
+      (error) => {
+        assert.ok(error instanceof TypeError);
+        assert.match(error.message, message);
+        assert.ok(!inspect(error).includes(KEY));
+        return true;
+      },
+    );
   }
   assert.equal(new Client({ ...right, url: 'https://x.test/skillbox//' }).url, 'https://x.test/skillbox');
   assert.equal(new Client({ ...right, timeoutMs: Infinity }).url, right.url);

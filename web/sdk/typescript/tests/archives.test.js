@@ -37,9 +37,46 @@ function tree(folder) {
 
 function paths(outside) {
   const deep = `${'d/'.repeat(70)}x`;
-  const odd = ['', '.', '..', './x', 'x/', 'a//x', 'a/./x', 'a\\x', 'x\n', 'x\u0001', 'x\u007f', 'x\u0085', 'C:/x', 'c:x', '/', '//x', deep];
-  const leading = ['../x', '../../outside/canary', 'a/../../x', 'a/b/../../../x', 'a/..', '..\\x', '..\\..\\outside\\x', '/etc/skillbox-x'];
-  return [...odd, ...leading, outside, `/${outside}`, `../../..${outside}`, 'linked/canary', 'linked/new', 'linked-file/x', 'kept/x'];
+  const odd = [
+    '',
+    '.',
+    '..',
+    './x',
+    'x/',
+    'a//x',
+    'a/./x',
+    'a\\x',
+    'x\n',
+    'x\u0001',
+    'x\u007f',
+    'x\u0085',
+    'C:/x',
+    'c:x',
+    '/',
+    '//x',
+    deep,
+  ];
+  const leading = [
+    '../x',
+    '../../outside/canary',
+    'a/../../x',
+    'a/b/../../../x',
+    'a/..',
+    '..\\x',
+    '..\\..\\outside\\x',
+    '/etc/skillbox-x',
+  ];
+  return [
+    ...odd,
+    ...leading,
+    outside,
+    `/${outside}`,
+    `../../..${outside}`,
+    'linked/canary',
+    'linked/new',
+    'linked-file/x',
+    'kept/x',
+  ];
 }
 
 /** At least 200 archives, each with one fault: [what it is, its bytes, limits of the caller]. */
@@ -55,19 +92,58 @@ function hostile(outside) {
     found.push([`long name ${shown}`, archive([longName(name), entry('good', 'evil')])]);
     found.push([`long name ${shown} after a good one`, archive([good, longName(name), entry('good', 'evil')])]);
   }
-  for (const type of ['1', '2', '3', '4', '5', '6', '7', 'A', 'D', 'K', 'M', 'N', 'S', 'V', 'g', 'x', 'X', '\0', ' ', 'é']) {
+  for (const type of [
+    '1',
+    '2',
+    '3',
+    '4',
+    '5',
+    '6',
+    '7',
+    'A',
+    'D',
+    'K',
+    'M',
+    'N',
+    'S',
+    'V',
+    'g',
+    'x',
+    'X',
+    '\0',
+    ' ',
+    'é',
+  ]) {
     const link = { type, link: '../../outside' };
     found.push([`type ${type}`, archive([entry('l', '', link)])]);
     found.push([`type ${type}, then a file below it`, archive([entry('l', '', link), entry('l/x', 'evil')])]);
-    found.push([`type ${type} with content`, archive([good, entry('l', '30 path=../../outside/canary\n', link), entry('x', 'evil')])]);
+    found.push([
+      `type ${type} with content`,
+      archive([good, entry('l', '30 path=../../outside/canary\n', link), entry('x', 'evil')]),
+    ]);
   }
-  for (const [size, why] of [['77777777777\0', 'huge'], ['\x80\0\0\0\0\0\0\0\0\0\x10\0', 'binary'], ['-0000000001\0', 'negative'], ['0x10\0', 'hex'], ['', 'empty'], ['9\0', 'no octal']]) {
+  for (const [size, why] of [
+    ['77777777777\0', 'huge'],
+    ['\x80\0\0\0\0\0\0\0\0\0\x10\0', 'binary'],
+    ['-0000000001\0', 'negative'],
+    ['0x10\0', 'hex'],
+    ['', 'empty'],
+    ['9\0', 'no octal'],
+  ]) {
     const sizeField = size.padEnd(12, '\0');
     found.push([`size ${why}`, archive([entry('x', 'evil', { sizeField })])]);
     found.push([`size ${why} after a good one`, archive([good, entry('x', 'evil', { sizeField })])]);
   }
-  const twice = [['x', 'x'], ['x', 'x/y'], ['x/y', 'x'], ['x/y/z', 'x/y'], ['x/y', 'x/y/z/w'], ['good.txt', 'good.txt']];
-  for (const [first, second] of twice) found.push([`${first} and ${second}`, archive([file(first, 'a'), file(second, 'b')])]);
+  const twice = [
+    ['x', 'x'],
+    ['x', 'x/y'],
+    ['x/y', 'x'],
+    ['x/y/z', 'x/y'],
+    ['x/y', 'x/y/z/w'],
+    ['good.txt', 'good.txt'],
+  ];
+  for (const [first, second] of twice)
+    found.push([`${first} and ${second}`, archive([file(first, 'a'), file(second, 'b')])]);
   const long = `${'n'.repeat(4097)}`;
   return [
     ...found,
@@ -147,15 +223,29 @@ test('the files of hostile archives are not handed out either', async (t) => {
 });
 
 const LONG = `${'long/'.repeat(30)}${'n'.repeat(120)}.txt`;
-const FILES = { 'a.txt': 'a', empty: '', '\ufeffa.txt': 'marked', 'b/c/ü 日本.txt': 'x'.repeat(513), [LONG]: 'y'.repeat(200_000), 'b/..c': 'z' };
+const FILES = {
+  'a.txt': 'a',
+  empty: '',
+  '\ufeffa.txt': 'marked',
+  'b/c/ü 日本.txt': 'x'.repeat(513),
+  [LONG]: 'y'.repeat(200_000),
+  'b/..c': 'z',
+};
 
 test('saves files in folders, with long and foreign names, and replaces earlier ones', async (t) => {
   const { inside } = folders(t);
-  const { client, state } = await serve(t, archive(Object.entries(FILES).map(([name, content]) => file(name, content))));
+  const { client, state } = await serve(
+    t,
+    archive(Object.entries(FILES).map(([name, content]) => file(name, content))),
+  );
   for (let round = 0; round < 2; round += 1) {
     const saved = await client.downloadFiles(envelope({ files_list: Object.keys(FILES) }), inside);
-    assert.deepEqual(saved, Object.keys(FILES).map((name) => path.join(inside, name)));
-    for (const [name, content] of Object.entries(FILES)) assert.equal(fs.readFileSync(path.join(inside, name), 'utf8'), content);
+    assert.deepEqual(
+      saved,
+      Object.keys(FILES).map((name) => path.join(inside, name)),
+    );
+    for (const [name, content] of Object.entries(FILES))
+      assert.equal(fs.readFileSync(path.join(inside, name), 'utf8'), content);
   }
   state.bytes = archive([file('a.txt', 'new')]);
   const fresh = path.join(inside, 'not', 'yet');
@@ -194,8 +284,13 @@ test('an execution without files needs no request', async (t) => {
 
 test('a download that breaks is repeated', async (t) => {
   const { inside } = folders(t);
-  const bytes = archive([file('a', 'x'.repeat(5000)), file('b', Buffer.from(Array.from({ length: 9000 }, (_, n) => (n * 7919) % 251)))]);
-  const server = await scripted(t, (_, index) => (index < 2 ? { parts: [bytes.subarray(0, 300 * index + 20)], cut: true } : { body: bytes }));
+  const bytes = archive([
+    file('a', 'x'.repeat(5000)),
+    file('b', Buffer.from(Array.from({ length: 9000 }, (_, n) => (n * 7919) % 251))),
+  ]);
+  const server = await scripted(t, (_, index) =>
+    index < 2 ? { parts: [bytes.subarray(0, 300 * index + 20)], cut: true } : { body: bytes },
+  );
   const saved = await clientOf(server.url).downloadFiles('1', inside);
   assert.equal(saved.length, 2);
   assert.equal(server.requests.length, 3);
@@ -230,7 +325,10 @@ test('names with a meaning on Windows are refused there', async (t) => {
 test('a large file is saved piece by piece', async (t) => {
   const { inside } = folders(t);
   const content = Buffer.alloc(64 * 2 ** 20, 'skillbox');
-  const { client } = await serve(t, gzipSync(Buffer.concat([entry('large', content), Buffer.alloc(1024)]), { level: 1 }));
+  const { client } = await serve(
+    t,
+    gzipSync(Buffer.concat([entry('large', content), Buffer.alloc(1024)]), { level: 1 }),
+  );
   const [saved] = await client.downloadFiles('1', inside);
   assert.ok(fs.readFileSync(saved).equals(content));
 });

@@ -31,10 +31,17 @@ test('events arrive whole, wherever the stream is divided', async (t) => {
     const parts = [];
     for (let at = 0; at < text.length; at += size) parts.push(text.subarray(at, at + size));
     // Joined again by fetch or not: the first hundred arrive alone.
-    const server = await scripted(t, () => ({ headers: SSE, parts: [...parts.slice(0, 100), Buffer.concat(parts.slice(100))] }));
+    const server = await scripted(t, () => ({
+      headers: SSE,
+      parts: [...parts.slice(0, 100), Buffer.concat(parts.slice(100))],
+    }));
     const events = [];
     for await (const found of clientOf(server.url).events(ID)) events.push(found);
-    assert.deepEqual(events.map((found) => found.event), ['status', 'stdout', 'stdout', 'stdout', 'result', 'end'], `${size}`);
+    assert.deepEqual(
+      events.map((found) => found.event),
+      ['status', 'stdout', 'stdout', 'stdout', 'result', 'end'],
+      `${size}`,
+    );
     assert.deepEqual(events[4], { id: 'r', event: 'result', data: { output: [1, 'ü'] } });
     assert.equal(events[1].id, '1-0-0-running');
   }
@@ -62,16 +69,30 @@ test('a broken stream resumes after its last event, and the run is not sent agai
 });
 
 test('a stream that breaks before its first event repeats the run with the same key', async (t) => {
-  const answers = ['reset', { headers: SSE, parts: ['id: 0'], cut: true }, { headers: SSE, parts: [STATUS, OUT(1), OUT(2), OUT(3), RESULT, END] }];
+  const answers = [
+    'reset',
+    { headers: SSE, parts: ['id: 0'], cut: true },
+    { headers: SSE, parts: [STATUS, OUT(1), OUT(2), OUT(3), RESULT, END] },
+  ];
   const server = await scripted(t, (_, index) => answers[index]);
   assert.deepEqual(await collect(clientOf(server.url).stream({ code: '1' })), ALL);
-  assert.deepEqual(server.requests.map(({ method }) => method), ['POST', 'POST', 'POST']);
+  assert.deepEqual(
+    server.requests.map(({ method }) => method),
+    ['POST', 'POST', 'POST'],
+  );
   assert.equal(new Set(server.requests.map(({ headers }) => headers['idempotency-key'])).size, 1);
 });
 
 test('a stream without progress ends with an error', async (t) => {
-  const server = await scripted(t, (_, index) => ({ headers: SSE, parts: [index === 0 ? STATUS : ': still here\n'], cut: index % 2 === 0 }));
-  await assert.rejects(collect(clientOf(server.url).stream({ code: '1' })), { code: 'connection_failed', retryable: true });
+  const server = await scripted(t, (_, index) => ({
+    headers: SSE,
+    parts: [index === 0 ? STATUS : ': still here\n'],
+    cut: index % 2 === 0,
+  }));
+  await assert.rejects(collect(clientOf(server.url).stream({ code: '1' })), {
+    code: 'connection_failed',
+    retryable: true,
+  });
   assert.equal(server.requests.length, 4);
   // The same event again and again is no progress either.
   const again = await scripted(t, () => ({ headers: SSE, parts: [STATUS] }));
@@ -86,11 +107,16 @@ test('a rejected run is an error of the stream', async (t) => {
 });
 
 test('events continue from a given id, and after the end there are none', async (t) => {
-  const server = await scripted(t, ({ headers }) => (headers['last-event-id'].endsWith('end') ? { status: 204 } : { headers: SSE, parts: [END] }));
+  const server = await scripted(t, ({ headers }) =>
+    headers['last-event-id'].endsWith('end') ? { status: 204 } : { headers: SSE, parts: [END] },
+  );
   const client = clientOf(server.url);
   assert.deepEqual(await collect(client.events(ID, { lastEventId: '3-0-0-result', omit: ['logs'] })), ['end']);
   assert.deepEqual(await collect(client.events(ID, { lastEventId: '3-0-0-end' })), []);
-  assert.deepEqual(server.requests.map(({ url }) => url), [`/v1/executions/${ID}/events?omit=logs`, `/v1/executions/${ID}/events`]);
+  assert.deepEqual(
+    server.requests.map(({ url }) => url),
+    [`/v1/executions/${ID}/events?omit=logs`, `/v1/executions/${ID}/events`],
+  );
 });
 
 test('a reader that stops closes the connection', async (t) => {
@@ -117,7 +143,10 @@ test('the signal and the time limit end a stream', async (t) => {
   });
   const controller = new AbortController();
   setTimeout(() => controller.abort(new Error('enough')), 60);
-  await assert.rejects(collect(clientOf(server.url).stream({ code: '1' }, { signal: controller.signal })), /^Error: enough/);
+  await assert.rejects(
+    collect(clientOf(server.url).stream({ code: '1' }, { signal: controller.signal })),
+    /^Error: enough/,
+  );
   await assert.rejects(collect(clientOf(server.url).events(ID, { timeoutMs: 60 })), { code: 'timed_out' });
   assert.equal(server.requests.length, 2);
 });

@@ -27,7 +27,14 @@ for (const status of [429, 502, 503, 504]) {
   });
 }
 
-for (const [status, code] of [[400, 'invalid'], [401, 'unauthenticated'], [404, 'not_found'], [409, 'conflict'], [500, 'internal'], [507, 'storage_full']]) {
+for (const [status, code] of [
+  [400, 'invalid'],
+  [401, 'unauthenticated'],
+  [404, 'not_found'],
+  [409, 'conflict'],
+  [500, 'internal'],
+  [507, 'storage_full'],
+]) {
   test(`${status} is not retried`, async (t) => {
     const server = await scripted(t, () => problem(status, code));
     assert.equal((await failure(clientOf(server.url).run(RUN))).code, code);
@@ -81,7 +88,10 @@ test('each POST has an idempotency key of its own, and no other request has one'
   await client.get('1');
   await client.list();
   await client.delete('1');
-  assert.deepEqual(server.requests.map((request) => request.headers['idempotency-key']), [undefined, undefined, undefined]);
+  assert.deepEqual(
+    server.requests.map((request) => request.headers['idempotency-key']),
+    [undefined, undefined, undefined],
+  );
 });
 
 test('a deletion whose answer was lost is no error', async (t) => {
@@ -106,7 +116,10 @@ test('Retry-After is waited for', async (t) => {
 });
 
 test('a Retry-After of an hour, and one beyond the time limit, are reported instead of waited for', async (t) => {
-  for (const [seconds, timeoutMs] of [['3600', undefined], ['20', 5000]]) {
+  for (const [seconds, timeoutMs] of [
+    ['3600', undefined],
+    ['20', 5000],
+  ]) {
     const server = await scripted(t, () => problem(503, 'busy', { headers: { 'Retry-After': seconds } }));
     const error = await failure(clientOf(server.url).run(RUN, { timeoutMs }));
     assert.deepEqual([error.code, error.retryAfter, server.requests.length], ['busy', Number(seconds), 1]);
@@ -184,5 +197,8 @@ test('wait asks until the execution has ended', async (t) => {
   const states = ['queued', 'running', 'failed'];
   const server = await scripted(t, (_, index) => ({ json: envelope({ status: states[index] }) }));
   assert.equal((await clientOf(server.url).wait('a', { omit: ['logs', 'output'] })).status, 'failed');
-  assert.deepEqual(server.requests.map(({ url }) => url), Array(3).fill('/v1/executions/a?omit=logs%2Coutput&wait=60'));
+  assert.deepEqual(
+    server.requests.map(({ url }) => url),
+    Array(3).fill('/v1/executions/a?omit=logs%2Coutput&wait=60'),
+  );
 });

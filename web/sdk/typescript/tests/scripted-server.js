@@ -49,10 +49,27 @@ export function clientOf(url, options = {}) {
 
 export function problem(status, code, more = {}) {
   const { headers, ...members } = more;
-  const json = { type: `urn:skillbox:problem:${code}`, title: code, status, code, detail: `detail of ${code}`, ...members };
-  return { status, headers: { 'X-Request-Id': 'r-1', ...headers }, json: { request_id: 'r-1', retryable: status >= 429, ...json } };
+  const json = {
+    type: `urn:skillbox:problem:${code}`,
+    title: code,
+    status,
+    code,
+    detail: `detail of ${code}`,
+    ...members,
+  };
+  return {
+    status,
+    headers: { 'X-Request-Id': 'r-1', ...headers },
+    json: { request_id: 'r-1', retryable: status >= 429, ...json },
+  };
 }
 
 export function envelope(more = {}) {
-  return { execution_id: '019a0000-0000-7000-8000-000000000000', status: 'success', output: 42, files_list: [], ...more };
+  return {
+    execution_id: '019a0000-0000-7000-8000-000000000000',
+    status: 'success',
+    output: 42,
+    files_list: [],
+    ...more,
+  };
 }

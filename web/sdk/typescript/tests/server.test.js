@@ -37,7 +37,10 @@ async function published(t, name, header, files) {
 }
 
 const PROGRAM = 'metadata:\n  skillbox.version: 1.0.0\n  skillbox.lang: python';
-const DOUBLE = { 'scripts/main.py': 'import json, sys\nargs = json.load(sys.stdin)\nopen("/sandbox/out/output.json", "w").write(json.dumps(args["n"] * 2))\n' };
+const DOUBLE = {
+  'scripts/main.py':
+    'import json, sys\nargs = json.load(sys.stdin)\nopen("/sandbox/out/output.json", "w").write(json.dumps(args["n"] * 2))\n',
+};
 
 withServer('the server is ready', async () => {
   const ready = await client.health();
@@ -53,7 +56,10 @@ withServer('publishes, lists, downloads and deletes a skill', async () => {
   assert.equal((await client.registerSkill(new Blob([archive]))).digest, skill.digest);
   assert.deepEqual((await client.registerSkill(archive, { requirements: ['six'] })).requirements, ['six']);
   assert.ok((await client.listSkills()).some((found) => found.name === name));
-  assert.deepEqual((await client.listVersions(name)).map(({ version }) => version), ['1.0.0']);
+  assert.deepEqual(
+    (await client.listVersions(name)).map(({ version }) => version),
+    ['1.0.0'],
+  );
   assert.equal((await client.getSkill(name)).digest, skill.digest);
   assert.equal((await client.getSkill(name, skill.digest)).entrypoint, skill.entrypoint);
   assert.ok(archive.equals(await client.downloadSkill(name)));
@@ -62,7 +68,8 @@ withServer('publishes, lists, downloads and deletes a skill', async () => {
 });
 
 withServer('runs a skill, and reports an input that violates its schema', async (t) => {
-  const schema = '  skillbox.input_schema: |\n    {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}';
+  const schema =
+    '  skillbox.input_schema: |\n    {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}';
   const { name } = await published(t, `${RUN}.double`, `${PROGRAM}\n${schema}`, DOUBLE);
   const result = await client.run({ skill: name, input: { n: 21 } });
   assert.deepEqual([result.status, result.output, result.version, result.error], ['success', 42, '1.0.0', null]);
@@ -74,7 +81,15 @@ withServer('runs a skill, and reports an input that violates its schema', async 
 
 withServer('runs code of each language; a program that fails is a result', async () => {
   assert.equal((await client.runCode('def main(args):\n    return args["n"] + 1', { args: { n: 1 } })).output, 2);
-  assert.equal((await client.runCode('export default function main(args) { return args.n + 1 }', { language: 'node', args: { n: 1 } })).output, 2);
+  assert.equal(
+    (
+      await client.runCode('export default function main(args) { return args.n + 1 }', {
+        language: 'node',
+        args: { n: 1 },
+      })
+    ).output,
+    2,
+  );
   assert.equal((await client.runCode('printf "%s" "$1"', { language: 'bash', args: ['ü'] })).logs.stdout, 'ü');
   const failed = await client.runCode('import sys\nprint("so far")\n1 / 0');
   assert.deepEqual([failed.status, failed.error.name, failed.logs.stdout], ['failed', 'ZeroDivisionError', 'so far\n']);
@@ -104,7 +119,8 @@ withServer('reads one form of a result', async () => {
 
 withServer('streams events while the program runs, and again from any of them', async () => {
   const events = [];
-  const code = 'import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.2)\ndef main():\n    return 7';
+  const code =
+    'import time\nfor n in range(3):\n    print(n, flush=True)\n    time.sleep(0.2)\ndef main():\n    return 7';
   for await (const event of client.stream({ code })) events.push({ ...event, at: Date.now() });
   const names = events.map(({ event }) => event);
   assert.equal(names[0], 'status');
@@ -117,7 +133,11 @@ withServer('streams events while the program runs, and again from any of them', 
   for (const [index, { id: lastEventId }] of events.entries()) {
     const rest = [];
     for await (const event of client.events(id, { lastEventId })) rest.push(event);
-    const shown = (list) => list.filter(({ event }) => event === 'stdout').map(({ data }) => data.text).join('');
+    const shown = (list) =>
+      list
+        .filter(({ event }) => event === 'stdout')
+        .map(({ data }) => data.text)
+        .join('');
     assert.equal(shown(rest), shown(events.slice(index + 1)), lastEventId);
   }
 });
@@ -164,13 +184,19 @@ withServer('stores, mounts and deletes blobs', async () => {
 withServer('exports tools and calls them by name', async (t) => {
   const double = await published(t, `${RUN}.tool`, PROGRAM, DOUBLE);
   const list = await published(t, `${RUN}.list`, `${PROGRAM}\n  skillbox.input_schema: '{"type": "array"}'`, {
-    'scripts/main.py': 'import json, sys\nopen("/sandbox/out/output.json", "w").write(json.dumps(len(json.load(sys.stdin))))\n',
+    'scripts/main.py':
+      'import json, sys\nopen("/sandbox/out/output.json", "w").write(json.dumps(len(json.load(sys.stdin))))\n',
   });
-  const box = await published(t, `${RUN}.box`, 'license: MIT', { 'scripts/greet.py': '"""Greets."""\nimport sys\nprint("hello", sys.argv[1])\n' });
+  const box = await published(t, `${RUN}.box`, 'license: MIT', {
+    'scripts/greet.py': '"""Greets."""\nimport sys\nprint("hello", sys.argv[1])\n',
+  });
   assert.equal(box.dialect, 'toolbox');
   const names = [double, list, box].map(({ name }) => name.replaceAll('.', '_'));
   const openai = (await client.tools('openai')).filter((tool) => names.includes(tool.function.name));
-  assert.deepEqual(openai.map((tool) => [tool.type, tool.function.parameters.type]), Array(3).fill(['function', 'object']));
+  assert.deepEqual(
+    openai.map((tool) => [tool.type, tool.function.parameters.type]),
+    Array(3).fill(['function', 'object']),
+  );
   const anthropic = (await client.tools('anthropic')).filter((tool) => names.includes(tool.name));
   assert.ok(anthropic.every((tool) => tool.input_schema.type === 'object') && anthropic.length === 3);
   assert.equal((await client.tools('mcp')).filter((tool) => names.includes(tool.name) && tool.inputSchema).length, 3);
@@ -197,11 +223,11 @@ withServer('a run whose connections break runs once and returns its result', asy
       passed += 1;
       if (passed % 3 === 1) return incoming.socket.destroy();
       response.writeHead(answer.statusCode, answer.headers);
-      answer.on('data', (piece) => {
-        if (passed % 3 !== 2) return response.write(piece);
-        response.write(piece.subarray(0, 200), () => incoming.socket.destroy());
-      });
-      answer.on('end', () => response.end());
+      if (passed % 3 === 2) {
+        answer.once('data', (piece) => response.write(piece.subarray(0, 200), () => incoming.socket.destroy()));
+        return;
+      }
+      answer.pipe(response);
     });
     onward.on('error', () => incoming.socket.destroy());
     incoming.pipe(onward);
@@ -218,7 +244,9 @@ withServer('a run whose connections break runs once and returns its result', asy
     const mark = `${RUN}-proxied-${index}`;
     const result = await runOnce(`print("${mark}")`);
     assert.equal(result.logs.stdout, `${mark}\n`);
-    const requests = await Promise.all((await client.list({ code: true, limit: 20 })).map((one) => client.request(one.execution_id)));
+    const requests = await Promise.all(
+      (await client.list({ code: true, limit: 20 })).map((one) => client.request(one.execution_id)),
+    );
     assert.equal(requests.filter(({ request }) => request?.code?.includes(mark)).length, 1);
   }
   assert.ok(passed > 4);
@@ -228,20 +256,27 @@ withServer('a wrong key and a wrong tenant are errors, and tenants are apart', a
   await assert.rejects(new Client({ url, key: 'skb_wrong' }).list(), { status: 401, code: 'unauthenticated' });
   const mine = await client.runCode('1');
   await new Client({ url, key, tenant: 'default' }).get(mine.execution_id);
-  await assert.rejects(new Client({ url, key, tenant: 'other' }).get(mine.execution_id), { status: 403, code: 'forbidden' });
+  await assert.rejects(new Client({ url, key, tenant: 'other' }).get(mine.execution_id), {
+    status: 403,
+    code: 'forbidden',
+  });
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' };
   const body = JSON.stringify({ name: RUN, scopes: ['run'], tenant: RUN });
   const { api_key } = await (await fetch(`${url}/v1/keys`, { method: 'POST', headers, body })).json();
   const theirs = new Client({ url, key: api_key, tenant: RUN });
   assert.deepEqual(await theirs.list(), []);
-  for (const call of [() => theirs.get(mine.execution_id), () => theirs.cancel(mine.execution_id), () => theirs.logs(mine.execution_id)]) {
+  for (const call of [
+    () => theirs.get(mine.execution_id),
+    () => theirs.cancel(mine.execution_id),
+    () => theirs.logs(mine.execution_id),
+  ]) {
     await assert.rejects(call(), { code: 'not_found' });
   }
 });
 
 withServer('the example of the README prints what it says', async (t) => {
   const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8');
-  const [, example, , printed] = /```js\n([^]*?)```\n([^]*?)```text\n([^]*?)```/.exec(readme);
+  const [, example, , printed] = /```js\n([\s\S]*?)```\n([\s\S]*?)```text\n([\s\S]*?)```/.exec(readme);
   assert.ok(example.trim().split('\n').length <= 10);
   const place = folder(t);
   mkdirSync(join(place, 'node_modules'));

@@ -2,7 +2,11 @@
 import { gzipSync } from 'node:zlib';
 
 /** One entry: a header, the content, and padding. `raw` members replace those of the header. */
-export function entry(path, content = '', { type = '0', size, sizeField, magic = 'ustar  \0', checksum, prefix = '', link = '' } = {}) {
+export function entry(
+  path,
+  content = '',
+  { type = '0', size, sizeField, magic = 'ustar  \0', checksum, prefix = '', link = '' } = {},
+) {
   const bytes = Buffer.from(content);
   const header = Buffer.alloc(512);
   (Buffer.isBuffer(path) ? path : Buffer.from(path)).copy(header, 0, 0, 100);

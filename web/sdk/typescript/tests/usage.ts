@@ -1,12 +1,25 @@
 // Compiled, never run: what the types allow, and what they refuse.
 import { Client, SkillboxError } from 'skillbox';
-import type { ClientErrorCode, Envelope, ErrorCode, ExecutionEvent, OpenAiTool, RunRequest, ToolFormat } from 'skillbox';
+import type {
+  ClientErrorCode,
+  Envelope,
+  ErrorCode,
+  ExecutionEvent,
+  OpenAiTool,
+  RunRequest,
+  ToolFormat,
+} from 'skillbox';
 
 declare const bytes: Uint8Array;
 const client = new Client({ url: 'http://127.0.0.1:8080', key: 'skb_x', tenant: 'acme', timeoutMs: 1000, fetch });
 
 export async function allowed(): Promise<void> {
-  const result = await client.run<{ total: number }>({ skill: 'x', input: { n: [1, null] }, files: { a: bytes, b: 'aGk=' }, timeout: 3 });
+  const result = await client.run<{ total: number }>({
+    skill: 'x',
+    input: { n: [1, null] },
+    files: { a: bytes, b: 'aGk=' },
+    timeout: 3,
+  });
   const total: number = result.output.total;
   const stdout: string = result.logs.stdout;
   const traceback: string | null | undefined = result.error?.traceback;
@@ -40,7 +53,12 @@ export async function events(): Promise<void> {
 
 export function errors(error: unknown): ErrorCode | ClientErrorCode | undefined {
   if (!(error instanceof SkillboxError)) return undefined;
-  const parts: [number, string | undefined, boolean, number | undefined] = [error.status, error.requestId, error.retryable, error.retryAfter];
+  const parts: [number, string | undefined, boolean, number | undefined] = [
+    error.status,
+    error.requestId,
+    error.retryable,
+    error.retryAfter,
+  ];
   void parts;
   // @ts-expect-error: no such code
   if (error.code === 'no_such_code') return undefined;
