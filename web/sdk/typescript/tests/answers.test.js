@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { inspect } from 'node:util';
 import { Client, SkillboxError } from '../skillbox.js';
-import { KEY, clientOf, envelope, problem, scripted } from './scripted-server.js';
+import { KEY, LONG, clientOf, envelope, nowhere, problem, scripted } from './scripted-server.js';
 
 async function failure(promise) {
   return promise.then(
@@ -93,7 +93,7 @@ test('the key is in no error, no JSON and no inspection', async (t) => {
     await failure(client.health()),
     await failure(clientOf(`${server.url}/x`).get('1')),
     await failure(careless.get('1')),
-    await failure(clientOf('http://127.0.0.1:9').get('1')),
+    await failure(clientOf(await nowhere()).get('1')),
   ];
   const shown = [...errors, client, careless].flatMap((value) => [
     inspect(value, { depth: 9, showHidden: true }),
@@ -144,7 +144,7 @@ test('answers that are not of a Skillbox server are errors', async (t) => {
   }
 });
 
-test('endless answers are given up', async (t) => {
+test('endless answers are given up', LONG, async (t) => {
   const server = await scripted(t, ({ url, response }) => {
     response.writeHead(url.includes('bad') ? 400 : 200, { 'Content-Type': 'application/json' });
     const more = () => {
@@ -191,7 +191,7 @@ test('lists read page after page, up to the limit', async (t) => {
   assert.equal((await client.list()).length, 200);
 });
 
-test('a list whose pages never end is given up', async (t) => {
+test('a list whose pages never end is given up', LONG, async (t) => {
   const server = await scripted(t, () => ({ json: { items: [], next_page_token: 'again' } }));
   const error = await failure(clientOf(server.url).listBlobs());
   assert.equal(error.code, 'invalid_response');

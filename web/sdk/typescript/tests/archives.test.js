@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { gzipSync } from 'node:zlib';
-import { clientOf, envelope, scripted } from './scripted-server.js';
+import { LONG, clientOf, envelope, scripted } from './scripted-server.js';
 import { archive, entry, file, longName } from './tar.js';
 
 /** A folder with a canary beside the folder of the downloads. */
@@ -173,6 +173,12 @@ function hostile(outside) {
   ];
 }
 
+/** All in a long test, else each seventh. */
+function chosen(archives) {
+  assert.ok(archives.length >= 200, `${archives.length}`);
+  return LONG.skip ? archives.filter((_, index) => index % 7 === 0) : archives;
+}
+
 function gzipWithWrongChecksum(good) {
   const bytes = Buffer.from(archive([good]));
   bytes[bytes.length - 6] ^= 1;
@@ -189,8 +195,7 @@ test('hostile archives write nothing, inside or outside', async (t) => {
   const { root, inside, outside } = folders(t);
   const before = tree(root);
   const { client, state } = await serve(t);
-  const archives = hostile(outside);
-  assert.ok(archives.length >= 200, `${archives.length}`);
+  const archives = chosen(hostile(outside));
   for (const [what, bytes, limits] of archives) {
     state.bytes = bytes;
     const error = await client.downloadFiles('1', inside, limits).then(
@@ -209,8 +214,7 @@ test('the files of hostile archives are not handed out either', async (t) => {
   const { outside } = folders(t);
   const { client, state } = await serve(t);
   // A link that exists on the disk is nothing to a caller in a browser.
-  const archives = hostile(outside).filter(([what]) => !/"(linked|kept)/.test(what));
-  assert.ok(archives.length >= 200, `${archives.length}`);
+  const archives = chosen(hostile(outside).filter(([what]) => !/"(linked|kept)/.test(what)));
   for (const [what, bytes, limits] of archives) {
     state.bytes = bytes;
     const received = [];
@@ -222,13 +226,13 @@ test('the files of hostile archives are not handed out either', async (t) => {
   }
 });
 
-const LONG = `${'long/'.repeat(30)}${'n'.repeat(120)}.txt`;
+const LONG_PATH = `${'long/'.repeat(30)}${'n'.repeat(120)}.txt`;
 const FILES = {
   'a.txt': 'a',
   empty: '',
   '\ufeffa.txt': 'marked',
   'b/c/ü 日本.txt': 'x'.repeat(513),
-  [LONG]: 'y'.repeat(200_000),
+  [LONG_PATH]: 'y'.repeat(200_000),
   'b/..c': 'z',
 };
 
@@ -324,7 +328,7 @@ test('names with a meaning on Windows are refused there', async (t) => {
 
 test('a large file is saved piece by piece', async (t) => {
   const { inside } = folders(t);
-  const content = Buffer.alloc(64 * 2 ** 20, 'skillbox');
+  const content = Buffer.alloc(16 * 2 ** 20, 'skillbox');
   const { client } = await serve(
     t,
     gzipSync(Buffer.concat([entry('large', content), Buffer.alloc(1024)]), { level: 1 }),

@@ -3,24 +3,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Client, SkillboxError } from '../skillbox.js';
+import { nowhere } from './scripted-server.js';
 
 const { SKILLBOX_TEST_BINARY: binary, SKILLBOX_SDK_TEST_LONG: long, SKILLBOX_TEST_KILLS: kills = '200' } = process.env;
 const skip = binary && long ? false : 'needs SKILLBOX_TEST_BINARY and SKILLBOX_SDK_TEST_LONG=1';
-
-async function freePort() {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address();
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** The result of one run, by its answer or by its events. */
 async function runOnce(client, code, index) {
@@ -32,18 +23,17 @@ async function runOnce(client, code, index) {
 
 test('no program runs twice when its server is killed', { skip }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'skillbox-sdk-'));
-  const port = await freePort();
+  const url = await nowhere();
   // Without the variables of the tests, which are no settings of a server.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('SKILLBOX_'));
   const env = { ...Object.fromEntries(inherited), SKILLBOX_DATA_DIR: folder, SKILLBOX_SANDBOX_BACKEND: 'native' };
-  const start = () => spawn(binary, ['serve', '--port', `${port}`, '--quiet'], { env, stdio: 'ignore' });
+  const start = () => spawn(binary, ['serve', '--port', new URL(url).port, '--quiet'], { env, stdio: 'ignore' });
   let server = start();
   t.after(async () => {
     server.kill('SIGTERM');
     await once(server, 'exit');
     rmSync(folder, { recursive: true, force: true });
   });
-  const url = `http://127.0.0.1:${port}`;
   const ready = () =>
     new Client({ url, key: 'none' }).health().then(
       () => true,

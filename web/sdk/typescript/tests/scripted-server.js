@@ -1,8 +1,12 @@
 // A server with scripted answers, which records the requests.
+import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { Client } from '../skillbox.js';
 
 export const KEY = 'skb_secret-of-this-test';
+
+/** For tests that take seconds. */
+export const LONG = { skip: process.env.SKILLBOX_SDK_TEST_LONG ? false : 'needs SKILLBOX_SDK_TEST_LONG=1' };
 
 /**
  * `answer` gets each request with its number from 0 and returns `{status, headers, json | body | parts, cut}`; `reset` closes
@@ -72,4 +76,14 @@ export function envelope(more = {}) {
     files_list: [],
     ...more,
   };
+}
+
+/** An address at which nothing listens. */
+export async function nowhere() {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address();
+  server.close();
+  await once(server, 'close');
+  return `http://127.0.0.1:${port}`;
 }
