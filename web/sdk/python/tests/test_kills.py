@@ -31,8 +31,7 @@ class KillTest(unittest.TestCase):
         self.process = None
         self.addCleanup(self.kill)
         self.start()
-        with open(os.path.join(self.data, "admin.key")) as file:
-            self.client = Client("http://127.0.0.1:%d" % self.port, file.read().strip(), timeout=60)
+        self.client = Client("http://127.0.0.1:%d" % self.port, self.first_key(), timeout=60)
         self.addCleanup(self.client.close)
 
     def start(self):
@@ -47,6 +46,19 @@ class KillTest(unittest.TestCase):
             except OSError:
                 self.assertIsNone(self.process.poll(), "the server has ended")
                 time.sleep(0.05)
+
+    def first_key(self):
+        # The server listens before it writes the key.
+        while True:
+            try:
+                with open(os.path.join(self.data, "admin.key")) as file:
+                    key = file.read().strip()
+            except FileNotFoundError:
+                key = ""
+            if key:
+                return key
+            self.assertIsNone(self.process.poll(), "the server has ended")
+            time.sleep(0.05)
 
     def kill(self):
         if self.process is not None:
