@@ -44,7 +44,8 @@ if grep -v 'aborting upload due to dry run' publish | grep warning >&2; then
     echo "packaging: cargo publish warns" >&2
     exit 1
 fi
-for file in Cargo.lock LICENSE README.md migrations/sqlite/V1__first.sql src/main.rs web/vendor/preact.js web/dashboard/index.html; do
+for file in Cargo.lock LICENSE README.md migrations/sqlite/V1__first.sql src/main.rs web/vendor/preact.js web/dashboard/index.html \
+    web/sdk/go/skillbox.go web/sdk/python/skillbox/__init__.py web/sdk/typescript/skillbox.js; do
     grep -qxF "$file" files || { echo "packaging: the package lacks $file" >&2; exit 1; }
 done
 if grep -E '^(\.ci|\.github|packaging|target|web/node_modules)/' files >&2; then

@@ -28,7 +28,8 @@ pub mod webhooks;
 use serde::de::{self, Deserialize, Deserializer};
 
 use crate::auth::{Caller, Scope};
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, quoted};
+use crate::ids::Tenant;
 
 pub use create_execution::{CreateExecution, Mode};
 pub use page::{List, page_request};
@@ -57,6 +58,18 @@ pub fn require(caller: &Caller, scopes: &[Scope]) -> Result<(), Error> {
         Code::Forbidden,
         format!("this API key lacks the scope {}", names.join(" or ")),
     ))
+}
+
+/// Rejects a request that expects another tenant than that of its key or link. It never chooses one.
+pub fn require_tenant(tenant: &Tenant, expected: &str) -> Result<(), Error> {
+    if tenant.as_str() == expected {
+        return Ok(());
+    }
+    let message = format!(
+        "this API key or link does not belong to the tenant {} that X-Skillbox-Tenant expects; use a key of that tenant",
+        quoted(expected)
+    );
+    Err(Error::new(Code::Forbidden, message))
 }
 
 /// A member that may also be `null`, which clients send for absent values.

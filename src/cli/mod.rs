@@ -34,6 +34,7 @@ mod run;
 mod run_options;
 #[cfg(target_os = "linux")]
 mod scope;
+mod sdk;
 mod secret;
 mod show_config;
 mod skill;
@@ -120,6 +121,8 @@ enum Command {
     Skill(skill::SkillCommand),
     /// Print skills as tool definitions for a model
     Tools(tools::ToolsArgs),
+    /// Print a client library for programs, or write its package
+    Sdk(sdk::SdkArgs),
     /// Inspect, wait for and cancel executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
@@ -261,6 +264,7 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
         }
         Command::Skill(command) => skill::skill(command, || load_config(global, console), console),
         Command::Tools(args) => with_client(global, console, |client| tools::tools(&args, client, console)),
+        Command::Sdk(args) => sdk::sdk(&args, console),
         Command::Exec(command) => with_client(global, console, |client| exec::exec(command, client, console)),
         Command::Deps(command) => with_client(global, console, |client| deps::deps(command, client, console)),
         Command::Blob(command) => with_client(global, console, |client| blob::blob(command, client, console)),

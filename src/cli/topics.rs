@@ -65,7 +65,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "exec"]),
     ("Skills", &["skill", "tools", "deps"]),
     ("Data", &["blob", "secret"]),
-    ("Server", &["serve", "open", "key", "webhook"]),
+    ("Server", &["serve", "open", "key", "webhook", "sdk"]),
     ("This machine", &["doctor", "prove", "config"]),
     ("Help", &["help", "completions", "man-pages", "version"]),
 ];

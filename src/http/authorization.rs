@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde::Serialize;
@@ -19,13 +19,16 @@ use super::response;
 use super::serve::OnReservedConnection;
 use super::session::{self, Credentials, unauthenticated};
 use super::state::ApiState;
-use crate::api::require;
+use crate::api::{require, require_tenant};
 use crate::auth::{Caller, Scope};
 use crate::engine::Engine;
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
 use crate::telemetry::field;
+
+/// The tenant that a client expects its key to belong to (T-05).
+const EXPECTED_TENANT: HeaderName = HeaderName::from_static("x-skillbox-tenant");
 
 /// A request with a valid API key or session. Its caller is set only by [`authorize`].
 #[derive(Clone, Debug)]
@@ -96,6 +99,9 @@ pub(crate) async fn authorize(
             (Some(caller), Some(tenant))
         }
     };
+    if let Some(tenant) = &tenant {
+        check_expected_tenant(&parts.headers, tenant)?;
+    }
     if parts.extensions.get::<OnReservedConnection>().is_some() && !may_use_reserve(access, caller.as_ref()) {
         let error = Error::new(
             Code::Busy,
@@ -113,6 +119,11 @@ pub(crate) async fn authorize(
         parts.extensions.insert(FileTenant(tenant));
     }
     Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+fn check_expected_tenant(headers: &HeaderMap, tenant: &Tenant) -> Result<(), Error> {
+    let mut expected = headers.get_all(EXPECTED_TENANT).iter();
+    expected.try_for_each(|expected| require_tenant(tenant, &String::from_utf8_lossy(expected.as_bytes())))
 }
 
 /// Health checks and administrators get an answer when all usual connections are taken.

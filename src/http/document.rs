@@ -174,7 +174,10 @@ fn described(table: &RouteTable) -> OpenApi {
     let key = Http::builder()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("skb_…")
-        .description(Some("An API key. Roles are scopes; `admin` includes all others."))
+        .description(Some(
+            "An API key. Roles are scopes; `admin` includes all others. A request with the header `X-Skillbox-Tenant` is `forbidden` \
+             if its key belongs to another tenant; the header chooses no tenant.",
+        ))
         .build();
     let link = ApiKeyValue::with_description(
         "signature",

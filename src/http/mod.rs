@@ -33,6 +33,7 @@ mod rerun;
 mod response;
 mod results;
 mod routes;
+pub(crate) mod sdk;
 mod secrets;
 mod serve;
 mod server_info;

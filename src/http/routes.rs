@@ -11,7 +11,7 @@ use super::access::{Access, Matrix};
 use super::state::ApiState;
 use super::{
     artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, prove,
-    rerun, results, secrets, server_info, session, skill_files, skills, stats, tools, webhooks,
+    rerun, results, sdk, secrets, server_info, session, skill_files, skills, stats, tools, webhooks,
 };
 use crate::api;
 use crate::auth::Scope;
@@ -30,6 +30,8 @@ pub(crate) fn table() -> RouteTable {
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
         .route(OPEN, routes!(document::openapi))
+        .route(OPEN, routes!(sdk::index))
+        .route(OPEN, routes!(sdk::file))
         .route(ADMIN, routes!(metrics::metrics))
         .route(RUN, routes!(server_info::show))
         .route(RUN, routes!(server_info::usage))

@@ -99,6 +99,7 @@ mod sandbox_oracles;
 mod sandbox_posture;
 #[cfg(unix)]
 mod scripted_model;
+mod sdk;
 mod server;
 mod storage_failure;
 #[cfg(unix)]

@@ -177,7 +177,8 @@ fn call(route: &str, ids: Ids<'_>) -> Call {
                 "files/report.txt"
             },
         )
-        .replace("{n}/{form}", "0/text");
+        .replace("{n}/{form}", "0/text")
+        .replace("sdk/{path}", "sdk/go/skillbox.go");
     match route {
         "GET /v1/skills/{name}/diff" => Call::get(&format!("{path}?from=latest&to=latest")),
         "POST /v1/skills/lint" => Call::post(&path)

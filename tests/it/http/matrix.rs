@@ -16,6 +16,8 @@ const TABLE: &[(&str, &str)] = &[
     ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),
+    ("GET /sdk", "ooooooo"),
+    ("GET /sdk/{*path}", "ooooooo"),
     ("GET /v1/audit", "----xxo"),
     ("GET /v1/blobs", "----oxo"),
     ("POST /v1/blobs", "----oxo"),

@@ -24,6 +24,7 @@ mod prove;
 mod requests;
 mod rerun;
 mod results;
+mod sdk;
 mod secrets;
 mod serve;
 mod server;

@@ -1,6 +1,7 @@
 //! One tenant sees nothing of another.
 
 use axum::body::Body;
+use axum::http::HeaderName;
 use serde_json::{Value, json};
 use skillbox::auth::Scope;
 use skillbox::limits;
@@ -182,10 +183,55 @@ async fn request_cannot_choose_tenant() {
         );
     }
     let mut call = Call::get("/v1/skills").key(&server.key("other", &[Scope::Run]).await);
-    for name in ["x-tenant-id", "x-tenant", "x-forwarded-user", "x-skillbox-tenant"] {
+    for name in ["x-tenant-id", "x-tenant", "x-forwarded-user"] {
         call = call.header(name.parse().unwrap(), "default");
     }
     assert_eq!(server.send(call).await.json()["items"], json!([]));
+}
+
+/// T-05: the header only compares, on every route with a key, and before anything happens.
+#[tokio::test]
+async fn expected_tenant_rejects_key_of_another_tenant() {
+    let server = TestServer::open().await;
+    server.publish(&server.admin).await;
+    let other = server.key("other", &[Scope::Admin]).await;
+    let expecting = |key: &str, tenants: &[&str]| {
+        let call = Call::get("/v1/skills").key(key);
+        let name = HeaderName::from_static("x-skillbox-tenant");
+        tenants
+            .iter()
+            .fold(call, |call, tenant| call.header(name.clone(), tenant))
+    };
+    for (key, tenants, status, skills) in [
+        (&server.admin, &["default"][..], 200, 1),
+        (&server.admin, &["default", "default"], 200, 1),
+        (&other, &["other"], 200, 0),
+        (&server.admin, &["other"], 403, 0),
+        (&other, &["default"], 403, 0),
+        (&other, &["other", "default"], 403, 0),
+        (&other, &[""], 403, 0),
+        (&other, &["OTHER"], 403, 0),
+    ] {
+        let reply = server.send(expecting(key, tenants)).await;
+        assert_eq!(reply.status, status, "{tenants:?}");
+        if status == 200 {
+            let items = reply.json()["items"].as_array().unwrap().len();
+            assert_eq!(items, skills, "{tenants:?}");
+        } else {
+            assert_eq!(reply.code(), "forbidden");
+        }
+    }
+    let name = HeaderName::from_static("x-skillbox-tenant");
+    let run = Call::post("/v1/executions").json(&json!({"skill": "probe"}));
+    let reply = server.ask(run.header(name.clone(), "other")).await;
+    assert_eq!(reply.refusal(), (403, "forbidden".to_owned()));
+    let list = server.ask(Call::get("/v1/executions")).await.json();
+    assert_eq!(list["items"], json!([]));
+    // Without a key there is nothing to compare, and a wrong key stays unauthenticated.
+    let open = Call::get("/healthz").header(name.clone(), "other");
+    assert_eq!(server.send(open).await.status, 200);
+    let wrong = Call::get("/v1/skills").key("skb_wrong").header(name, "other");
+    assert_eq!(server.send(wrong).await.status, 401);
 }
 
 /// T-04, T-05: an administrator of another tenant makes keys for that tenant alone.

@@ -58,8 +58,8 @@ const CODE = {
 const NOTES = {
   curl: html`The whole API is described at <a href="/openapi.json" target="_blank" rel="noreferrer">/openapi.json</a>.`,
   cli: html`The same binary as the server. Every command has <code>--help</code> with an example.`,
-  python: html`Needs nothing but Python. A typed client can be generated from <a href="/openapi.json" target="_blank" rel="noreferrer">/openapi.json</a>.`,
-  javascript: html`For Node.js 20 or newer. A typed client can be generated from <a href="/openapi.json" target="_blank" rel="noreferrer">/openapi.json</a>.`,
+  python: html`Needs nothing but Python. The <a href="/sdk/python/skillbox.py" target="_blank" rel="noreferrer">client library</a> retries and streams, too.`,
+  javascript: html`For Node.js 20 or newer. The <a href="/sdk/typescript/skillbox.js" target="_blank" rel="noreferrer">client library</a> retries and streams, too. For Go: <a href="/sdk/go/skillbox.go" target="_blank" rel="noreferrer">skillbox.go</a>.`,
 };
 
 /** @param {{session: Session | null}} props */
