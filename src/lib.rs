@@ -16,6 +16,8 @@ pub mod guest;
 pub mod http;
 pub mod ids;
 pub mod limits;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod prove;
 pub mod sandbox;
 pub mod secret;

@@ -9,6 +9,7 @@ pub mod changes;
 mod create_execution;
 pub mod events;
 pub mod executions;
+mod json;
 pub mod keys;
 pub mod packages;
 mod page;
@@ -31,6 +32,7 @@ use crate::auth::{Caller, Scope};
 use crate::error::{Code, Error};
 
 pub use create_execution::{CreateExecution, Mode};
+pub use json::{parse_json, safe_message};
 pub use page::{List, page_request};
 pub use problem::Problem;
 

@@ -22,6 +22,8 @@ mod host;
 mod inert;
 mod keys;
 mod links;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
 mod outer_layer;
 mod page;
@@ -69,6 +71,9 @@ pub use health::{Part, Ready};
 pub use metrics::metrics_app;
 pub use serve::{App, ConnectionLimits, Peer, serve};
 pub use state::{Dashboard, MetricsRoute, Settings};
+
+/// Path of the Model Context Protocol.
+const MCP_PATH: &str = "/mcp";
 
 /// The REST API over `engine`.
 #[must_use]

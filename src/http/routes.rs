@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::routing::MethodRouter;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -25,7 +26,7 @@ const ADMIN: Access = Access::Key(api::ADMIN);
 const ANY_KEY: Access = Access::Key(api::ANY_KEY);
 
 pub(crate) fn table() -> RouteTable {
-    RouteTable::default()
+    let table = RouteTable::default()
         .route(OPEN, routes!(health::index))
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
@@ -91,7 +92,10 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(prove::show))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
-        .route(ADMIN, routes!(secrets::delete))
+        .route(ADMIN, routes!(secrets::delete));
+    #[cfg(feature = "mcp")]
+    let table = table.protocol(RUN_OR_SKILLS, super::MCP_PATH, super::mcp::route());
+    table
 }
 
 /// Routes with their OpenAPI operations and entries in the matrix.
@@ -112,6 +116,17 @@ impl RouteTable {
             }
         }
         self.router = self.router.routes((schemas, paths, methods));
+        self
+    }
+
+    /// A route for `POST` of another protocol, which the OpenAPI document does not describe.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "no other protocol is compiled in")
+    )]
+    fn protocol(mut self, access: Access, path: &str, route: MethodRouter<Arc<ApiState>>) -> Self {
+        self.matrix.add(path.to_owned(), "POST", access);
+        self.router = self.router.route(path, route);
         self
     }
 }

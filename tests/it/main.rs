@@ -12,6 +12,8 @@ mod cli_dev;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
+#[cfg(target_os = "linux")]
+mod cli_mcp;
 mod cli_mistakes;
 #[cfg(unix)]
 mod cli_open;
@@ -52,6 +54,8 @@ mod install_script;
 mod lifecycle;
 #[cfg(unix)]
 mod lost_engine;
+#[cfg(target_os = "linux")]
+mod mcp;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;

@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
     &["store", "blob", "sandbox", "egress"],
     &["engine"],
     &["api"],
-    &["http", "prove"],
+    &["http", "mcp", "prove"],
     &["cli", "server", "config", "main", "lib"],
 ];
 
@@ -35,6 +35,7 @@ const SAME_LAYER: &[(&str, &str)] = &[
     ("execution", "webhook"),
     ("bundle", "skill"),
     ("bundle", "execution"),
+    ("http", "mcp"),
     ("http", "prove"),
     ("cli", "config"),
     ("cli", "server"),

@@ -82,6 +82,10 @@ impl EmbeddedClient {
         self.wait(self.engine.maintenance().readiness())
     }
 
+    pub(super) fn mark_as_ran(&self) {
+        self.ran.set(true);
+    }
+
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

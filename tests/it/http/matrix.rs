@@ -13,6 +13,7 @@ use super::client::{Call, TestServer};
 const TABLE: &[(&str, &str)] = &[
     ("GET /", "ooooooo"),
     ("GET /healthz", "ooooooo"),
+    ("POST /mcp", "----ooo"),
     ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
     ("GET /readyz", "ooooooo"),

@@ -18,6 +18,7 @@ mod floods;
 mod keys;
 mod logs;
 mod matrix;
+mod mcp;
 mod metrics;
 #[cfg(target_os = "linux")]
 mod prove;
