@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::api::skills::Skill;
-use crate::api::{CreateExecution, Mode, parse_json};
+use crate::api::{CreateExecution, parse_json, safe_message};
 use crate::engine::RunSpec;
 use crate::error::Error;
-use crate::skill::{Dialect, takes_objects};
+use crate::execution::JsonText;
+use crate::skill::{Dialect, Selector, takes_objects};
 
 /// Members of [`CreateExecution`] that `run_code` and `run_skill` offer, beside their first.
 const RUN_MEMBERS: [&str; 8] = [
@@ -32,61 +33,50 @@ type Members = BTreeMap<String, Box<RawValue>>;
 
 /// A request of `run_code` or `run_skill`, whose own members are `own`; the first is required.
 pub(super) fn run_request(arguments: &str, own: &[&str]) -> Result<RunSpec, Error> {
-    let members = members(arguments, own.iter().chain(&RUN_MEMBERS).copied())?;
+    let known: Vec<&str> = own.iter().chain(&RUN_MEMBERS).copied().collect();
+    let members = members(arguments, &known)?;
     if !members.contains_key(own[0]) {
         return Err(Error::invalid(format!("{}: missing; name it", own[0])));
     }
-    spec(&members)
+    RunSpec::try_from(parse_json::<CreateExecution>(arguments.as_bytes())?)
 }
 
 /// A call of the tool of a skill.
 pub(super) fn skill_request(skill: &Skill, arguments: &str) -> Result<RunSpec, Error> {
     let name = &skill.summary.name;
-    let mut request = match skill.summary.dialect {
-        Dialect::Toolbox => {
-            let given = members(arguments, TOOLBOX_MEMBERS)?;
-            if !given.contains_key("script") {
-                return Err(Error::invalid("script: missing; name one of the tool's `enum`"));
-            }
-            given
+    if skill.summary.dialect == Dialect::Toolbox {
+        if !members(arguments, &TOOLBOX_MEMBERS)?.contains_key("script") {
+            return Err(Error::invalid("script: missing; name one of the tool's `enum`"));
         }
-        Dialect::Program | Dialect::Function | Dialect::Instructions => {
-            let input = match takes_objects(skill.input_schema.as_ref()) {
-                true => raw(arguments)?,
-                false => members(arguments, ["input"])?
-                    .remove("input")
-                    .ok_or_else(|| Error::invalid("input: missing; send it as the only argument"))?,
-            };
-            Members::from([("input".to_owned(), input)])
+        let body: CreateExecution = parse_json(arguments.as_bytes())?;
+        let skill = Some(name.clone());
+        return RunSpec::try_from(CreateExecution { skill, ..body });
+    }
+    let input = match takes_objects(skill.input_schema.as_ref()) {
+        true => JsonText::parse(arguments.as_bytes()),
+        false => {
+            let input = members(arguments, &["input"])?.remove("input");
+            let missing = || Error::invalid("input: missing; send it as the only argument");
+            JsonText::from_raw(input.ok_or_else(missing)?)
         }
     };
-    request.insert("skill".to_owned(), raw(&json!(name).to_string())?);
-    spec(&request)
-}
-
-fn spec(members: &Members) -> Result<RunSpec, Error> {
-    let text = serde_json::to_string(members).map_err(Error::internal)?;
-    let body: CreateExecution = parse_json(text.as_bytes())?;
-    debug_assert_eq!(body.mode, Mode::Sync, "no tool offers the mode");
-    RunSpec::try_from(body)
+    let input = input.map_err(|error| Error::invalid(format!("input: {error}")))?;
+    Ok(RunSpec {
+        input: Some(input),
+        ..RunSpec::of_skill(name.clone(), Selector::Latest)
+    })
 }
 
 /// The members of `text`, each of which must be one of `known`.
-fn members<'a>(text: &str, known: impl IntoIterator<Item = &'a str>) -> Result<Members, Error> {
+fn members(text: &str, known: &[&str]) -> Result<Members, Error> {
     let members: Members = parse_json(text.as_bytes())?;
-    let known: Vec<&str> = known.into_iter().collect();
     match members.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(members),
         Some(unknown) => {
-            let unknown: String = unknown.chars().take(80).collect();
             let message = format!("{unknown}: unknown argument; the tool takes {}", known.join(", "));
-            Err(Error::invalid(message))
+            Err(Error::invalid(safe_message(&message)))
         }
     }
-}
-
-fn raw(text: &str) -> Result<Box<RawValue>, Error> {
-    RawValue::from_string(text.to_owned()).map_err(Error::internal)
 }
 
 /// The schema of a tool that runs something.
@@ -119,6 +109,7 @@ mod tests {
         }
     }
 
+    ///
     #[test]
     fn names_the_wrong_argument() {
         let code = |arguments: &str| run_request(arguments, &CODE_MEMBERS).unwrap_err().to_string();
@@ -126,6 +117,7 @@ mod tests {
         assert!(code("{\"code\": \"\", \"mode\": \"async\"}").starts_with("mode: unknown argument"));
         assert!(code("{\"code\": 1}").starts_with("code: invalid type"));
         assert!(code("{\"code\": \"\", \"language\": \"cobol\"}").starts_with("language: "));
+        assert!(code("{\"code\": \"\", \"code\": \"\"}").contains("duplicate field `code`"));
         assert!(code("{\"code\": \"\", \"skill\": \"a\"}").starts_with("skill: unknown argument"));
     }
 

@@ -171,7 +171,7 @@ fn reports_log_lines_as_progress_while_program_runs() {
     );
 }
 
-/// a client that sends nothing more, one that closes its end, and one that reads nothing.
+/// a client that sends nothing more, one that closes its end, and one that reads nothing.
 #[test]
 fn slow_and_half_closed_clients_do_not_keep_others_waiting() {
     let (_folder, server) = start(&[]);
@@ -313,7 +313,6 @@ fn answers_running_call_before_shutdown() {
     assert!(server.process.wait().unwrap().success());
 }
 
-///
 #[test]
 fn rejects_oversized_message_before_it_is_read() {
     let (_folder, server) = start(&[]);

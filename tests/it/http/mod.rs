@@ -19,6 +19,7 @@ mod keys;
 mod logs;
 mod matrix;
 mod mcp;
+mod mcp_skills;
 mod metrics;
 #[cfg(target_os = "linux")]
 mod prove;
