@@ -23,6 +23,8 @@ pub async fn serve_stdio(client: McpClient, stop: CancellationToken) -> Result<(
         Ok(service) => service.waiting().await.map(drop).map_err(Error::internal),
         // The client left before its first request.
         Err(ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::Cancelled) => Ok(()),
-        Err(error) => Err(Error::invalid(format!("not a client of this protocol: {error}"))),
+        Err(_) => Err(Error::invalid(
+            "the client's first message is neither `initialize` nor a complete request of protocol 2026-07-28",
+        )),
     }
 }

@@ -82,6 +82,7 @@ impl EmbeddedClient {
         self.wait(self.engine.maintenance().readiness())
     }
 
+    #[cfg(feature = "mcp")]
     pub(super) fn mark_as_ran(&self) {
         self.ran.set(true);
     }
