@@ -12,6 +12,8 @@ pub mod egress;
 pub mod engine;
 pub mod error;
 pub mod execution;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod guest;
 pub mod http;
 pub mod ids;

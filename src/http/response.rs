@@ -65,11 +65,17 @@ pub(crate) async fn wait_for_budget(
         return Ok(owned(content, Some(held)));
     }
     drop(content);
+    let held = wait_for_share(budget, tenant, bytes).await;
+    Ok(owned(write()?, Some(held)))
+}
+
+/// A share of the budget, as soon as there is one of this size.
+pub(crate) async fn wait_for_share(budget: &Budget, tenant: &Tenant, bytes: u64) -> BudgetShare {
     loop {
-        tokio::time::sleep(limits::BUDGET_RETRY_EVERY).await;
         if let Ok(held) = budget.hold(tenant, bytes) {
-            return Ok(owned(write()?, Some(held)));
+            return held;
         }
+        tokio::time::sleep(limits::BUDGET_RETRY_EVERY).await;
     }
 }
 

@@ -8,6 +8,8 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
+#[cfg(feature = "grpc")]
+use super::grpc_schema;
 use super::state::ApiState;
 use super::{
     artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, prove,
@@ -25,7 +27,7 @@ const ADMIN: Access = Access::Key(api::ADMIN);
 const ANY_KEY: Access = Access::Key(api::ANY_KEY);
 
 pub(crate) fn table() -> RouteTable {
-    RouteTable::default()
+    let table = RouteTable::default()
         .route(OPEN, routes!(health::index))
         .route(OPEN, routes!(health::healthz))
         .route(OPEN, routes!(health::readyz))
@@ -91,7 +93,10 @@ pub(crate) fn table() -> RouteTable {
         .route(ADMIN, routes!(prove::show))
         .route(ADMIN, routes!(secrets::set))
         .route(ADMIN, routes!(secrets::list))
-        .route(ADMIN, routes!(secrets::delete))
+        .route(ADMIN, routes!(secrets::delete));
+    #[cfg(feature = "grpc")]
+    let table = table.route(OPEN, routes!(grpc_schema::schema));
+    table
 }
 
 /// Routes with their OpenAPI operations and entries in the matrix.

@@ -41,6 +41,7 @@ mod folders;
 mod full_disk;
 #[cfg(unix)]
 mod get_script;
+mod grpc;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
