@@ -206,7 +206,14 @@ impl AcceptLoop {
                     connection.as_mut().graceful_shutdown();
                     leaving = true;
                 }
-                _ = check.tick() => if activity.is_over(&bounds) { return },
+                // First with a notice, so that a client of HTTP/2 sends its next request on another connection.
+                _ = check.tick() => if activity.is_over(&bounds) {
+                    if leaving {
+                        return;
+                    }
+                    connection.as_mut().graceful_shutdown();
+                    leaving = true;
+                },
                 () = self.abort.cancelled() => return,
             }
         }

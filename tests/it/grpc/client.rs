@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, HeaderName, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use http_body_util::BodyExt as _;
+use percent_encoding::percent_decode_str;
 use prost::Message as _;
 use prost_reflect::{DescriptorPool, DynamicMessage, MessageDescriptor, MethodDescriptor, SerializeOptions};
 use serde_json::Value;
@@ -123,7 +124,10 @@ pub(super) fn outcome(path: &str, headers: HeaderMap, trailers: &HeaderMap, body
     let problem = find("grpc-status-details-bin").map_or(Value::Null, |text| problem(&text));
     Outcome {
         status: find("grpc-status").expect("a status").parse().unwrap(),
-        message: find("grpc-message").unwrap_or_default(),
+        message: percent_decode_str(&find("grpc-message").unwrap_or_default())
+            .decode_utf8()
+            .unwrap()
+            .into_owned(),
         problem,
         messages: messages(method(path).output(), body),
         headers,

@@ -229,7 +229,7 @@ async fn thousand_calls_of_eight_clients_are_answered() {
         .iter()
         .filter(|outcome| outcome.code() == "rate_limited" && outcome.problem["retry_after"].is_u64());
     assert_eq!(done + later.count(), 1000);
-    assert!(done >= 200, "{done}");
+    assert!(done >= 50, "{done}");
 }
 
 /// A stream is not one of trailers only: its headers come at once.

@@ -54,27 +54,13 @@ fn invalid(rest: Call, name: &'static str, message: Value) -> Same {
 }
 
 fn requests() -> Vec<Same> {
-    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
-    let many: Value = (0..=limits::INPUT_FILES_MAX)
-        .map(|n| (format!("f{n}"), json!("")))
-        .collect::<serde_json::Map<_, _>>()
-        .into();
-    let many_here: Vec<Value> = (0..=limits::INPUT_FILES_MAX)
-        .map(|n| json!({"path": format!("f{n}")}))
-        .collect();
-    let files = |path: &str| {
-        let message = json!({"skill": "probe", "files": [{"path": path, "content": bytes("x")}]});
-        run(
-            json!({"skill": "probe", "files": {path: bytes("x")}}),
-            RUN,
-            message,
-        )
-    };
-    let raw = |input: &str| {
-        let body = format!("{{\"skill\": \"probe\", \"input\": {input}}}");
-        let message = json!({"skill": "probe", "input": bytes(input)});
-        invalid(Call::post("/v1/executions").raw_json(body), RUN, message)
-    };
+    [programs(), contents(), code(), reads(), nobodys()]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn programs() -> Vec<Same> {
     vec![
         skill(json!({"skill": "a\0"})),
         skill(json!({"skill": "Not A Name"})),
@@ -101,6 +87,33 @@ fn requests() -> Vec<Same> {
             RUN,
             json!({"skill": "probe", "mode": "MODE_ASYNC", "on_disconnect": "ON_DISCONNECT_CANCEL"}),
         ),
+    ]
+}
+
+/// Files and JSON.
+fn contents() -> Vec<Same> {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let many: Value = (0..=limits::INPUT_FILES_MAX)
+        .map(|n| (format!("f{n}"), json!("")))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let many_here: Vec<Value> = (0..=limits::INPUT_FILES_MAX)
+        .map(|n| json!({"path": format!("f{n}")}))
+        .collect();
+    let files = |path: &str| {
+        let message = json!({"skill": "probe", "files": [{"path": path, "content": bytes("x")}]});
+        run(
+            json!({"skill": "probe", "files": {path: bytes("x")}}),
+            RUN,
+            message,
+        )
+    };
+    let raw = |input: &str| {
+        let body = format!("{{\"skill\": \"probe\", \"input\": {input}}}");
+        let message = json!({"skill": "probe", "input": bytes(input)});
+        invalid(Call::post("/v1/executions").raw_json(body), RUN, message)
+    };
+    vec![
         run(
             json!({"skill": "probe", "files": many}),
             RUN,
@@ -114,6 +127,11 @@ fn requests() -> Vec<Same> {
         raw(&deep),
         raw("NaN"),
         raw("{\"a\": 1} x"),
+    ]
+}
+
+fn code() -> Vec<Same> {
+    vec![
         run(
             json!({"code": "1", "language": "cobol"}),
             CODE,
@@ -125,6 +143,11 @@ fn requests() -> Vec<Same> {
             json!({"code": "x".repeat(2 << 20)}),
         )
         .of("too_large", 8),
+    ]
+}
+
+fn reads() -> Vec<Same> {
+    vec![
         invalid(
             Call::get("/v1/executions/x"),
             "ExecutionService/GetExecution",
@@ -175,6 +198,11 @@ fn requests() -> Vec<Same> {
             "SkillService/DeleteSkill",
             json!({"name": "probe", "version": "one"}),
         ),
+    ]
+}
+
+fn nobodys() -> Vec<Same> {
+    vec![
         skill(json!({"skill": "nobodys"})).of("not_found", 5),
         skill(json!({"skill": "probe", "version": "9.9.9"})).of("not_found", 5),
         skill(json!({"skill": "probe", "blobs": [format!("sha256:{}", "0".repeat(64))]})).of("not_found", 5),
@@ -217,6 +245,7 @@ async fn both_apis_reject_the_same_requests_with_the_same_code() {
     let server = TestServer::open().await;
     server.publish(&server.admin).await;
     let trail = entries(&server).await.len();
+    let mut differing = Vec::new();
     for Same {
         rest,
         name,
@@ -239,20 +268,28 @@ async fn both_apis_reject_the_same_requests_with_the_same_code() {
         for member in ["status", "title", "retryable"] {
             assert_eq!(here_problem[member], there[member], "{about}");
         }
+        // A path or query has no field in its detail, and JSON is read before its fields.
+        let detail = |problem: &Value| problem["detail"].as_str().unwrap().to_owned();
         let field = |problem: &Value| {
-            let detail = problem["detail"].as_str().unwrap().to_owned();
-            detail.split([':', '[', '.', ' ']).next().unwrap().to_owned()
+            detail(problem)
+                .split([':', '[', '.', ' '])
+                .next()
+                .unwrap()
+                .to_owned()
         };
-        assert_eq!(
-            field(here_problem),
-            field(&there),
-            "{about}: {here_problem} {there}"
-        );
+        let (_, reason) = here.message.split_once(": ").unwrap_or_default();
+        let is_same = field(here_problem) == field(&there)
+            || detail(&there).ends_with(reason)
+            || here.message.starts_with("input: ");
+        if !is_same {
+            differing.push(format!("{about}: {here_problem} {there}"));
+        }
         assert_eq!(
             here.headers[REQUEST_ID],
             here_problem["request_id"].as_str().unwrap()
         );
     }
+    assert!(differing.is_empty(), "other fields: {}", differing.join("\n"));
     let runs = server.ask(Call::get("/v1/executions")).await.json();
     assert_eq!(runs["items"], json!([]));
     assert_eq!(entries(&server).await.len(), trail);
@@ -274,6 +311,10 @@ fn masked(mut envelope: Value) -> Value {
     for file in envelope["files"].as_array_mut().unwrap() {
         assert!(file["url"].as_str().unwrap().contains(&id));
         file["url"] = Value::Null;
+    }
+    for result in envelope["results"].as_array_mut().unwrap() {
+        assert!(result["urls"].to_string().contains(&id));
+        result["urls"] = Value::Null;
     }
     envelope
 }
