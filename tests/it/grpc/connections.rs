@@ -19,12 +19,14 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Outcome, bytes, encode, frame, messages, method, outcome, path};
+use crate::attempts::print_forgiven;
 use crate::http::client::TestServer;
 
-/// A gRPC port of its own, whose REST API has the port 8080.
+/// A gRPC port of its own, whose links point to the port 8080, and the REST API of the same server.
 struct Port {
     server: TestServer,
     address: SocketAddr,
+    rest: SocketAddr,
     _shutdown: tokio_util::sync::DropGuard,
 }
 
@@ -41,15 +43,23 @@ impl Port {
         let shutdown = CancellationToken::new();
         let app = grpc::app(&api, RestApi::AtPort(8080));
         tokio::spawn(serve(listener, app, shutdown.clone()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let rest = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, api.rest(), shutdown.clone()));
         Self {
             server,
             address,
+            rest,
             _shutdown: shutdown.drop_guard(),
         }
     }
 
     async fn connect(&self) -> SendRequest<Body> {
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        Self::connect_to(self.address).await
+    }
+
+    async fn connect_to(address: SocketAddr) -> SendRequest<Body> {
+        let stream = TcpStream::connect(address).await.unwrap();
         let (sender, connection) = handshake(TokioExecutor::new(), TokioIo::new(stream))
             .await
             .unwrap();
@@ -230,6 +240,53 @@ async fn thousand_calls_of_eight_clients_are_answered() {
         .filter(|outcome| outcome.code() == "rate_limited" && outcome.problem["retry_after"].is_u64());
     assert_eq!(done + later.count(), 1000);
     assert!(done >= 50, "{done}");
+}
+
+/// The same run by both APIs in turn, each over HTTP/2: what gRPC adds at the median.
+#[tokio::test(flavor = "multi_thread")]
+async fn call_adds_at_most_three_milliseconds_to_rest() {
+    let port = Port::open(ConnectionLimits::default()).await;
+    port.server.publish(&port.server.admin).await;
+    let (mut grpc, mut rest) = (port.connect().await, Port::connect_to(port.rest).await);
+    let message = json!({"skill": "probe"});
+    let median = |mut took: Vec<f64>| {
+        took.sort_by(f64::total_cmp);
+        took[took.len() / 2]
+    };
+    let mut by_rest = async || {
+        let request = Request::post(format!("http://{}/v1/executions", port.rest))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::AUTHORIZATION, format!("Bearer {}", port.server.admin))
+            .body(Body::from(message.to_string()))
+            .unwrap();
+        let began = Instant::now();
+        let response = rest.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        response.into_body().collect().await.unwrap();
+        began.elapsed().as_secs_f64() * 1000.0
+    };
+    let mut by_grpc = async || {
+        let began = Instant::now();
+        let outcome = port.ask(&mut grpc, "ExecutionService/RunSkill", &message).await;
+        let took = began.elapsed().as_secs_f64() * 1000.0;
+        assert_eq!(outcome.status, 0, "{}", outcome.message);
+        took
+    };
+    let mut took = Vec::new();
+    while took.len() < 3 {
+        let (mut of_rest, mut of_grpc) = (Vec::new(), Vec::new());
+        for _ in 0..100 {
+            of_rest.push(by_rest().await);
+            of_grpc.push(by_grpc().await);
+        }
+        let (of_rest, of_grpc) = (median(of_rest), median(of_grpc));
+        println!("p50 in turn: REST {of_rest:.2} ms, gRPC {of_grpc:.2} ms");
+        if of_grpc - of_rest <= 3.0 {
+            return print_forgiven(&took);
+        }
+        took.push(format!("{of_grpc:.2} ms, REST {of_rest:.2} ms"));
+    }
+    panic!("gRPC took {took:?}");
 }
 
 /// A stream is not one of trailers only: its headers come at once.
