@@ -43,7 +43,7 @@ fi
 changes() { # BACKEND PATH
     printf '%s\n' "ENV SKILLBOX_SANDBOX_BACKEND=$1" 'ENV SKILLBOX_DATA_DIR=/var/lib/skillbox/data' 'ENV SKILLBOX_API_HOST=0.0.0.0' \
         'ENV LANG=C.UTF-8' 'ENV PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' 'VOLUME /var/lib/skillbox' \
-        'EXPOSE 8080' "ENTRYPOINT [\"$2\"]" 'CMD ["serve"]'
+        'EXPOSE 8080 9090' "ENTRYPOINT [\"$2\"]" 'CMD ["serve"]'
 }
 import() { # FILE IMAGE BACKEND PATH
     local options=() change

@@ -12,10 +12,14 @@ pub mod egress;
 pub mod engine;
 pub mod error;
 pub mod execution;
+#[cfg(feature = "grpc")]
+pub mod grpc;
 pub mod guest;
 pub mod http;
 pub mod ids;
 pub mod limits;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod prove;
 pub mod sandbox;
 pub mod secret;

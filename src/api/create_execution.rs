@@ -141,6 +141,21 @@ pub enum Mode {
     Async,
 }
 
+impl Mode {
+    /// Rejects what a request in this mode cannot ask for.
+    pub fn check(self, on_disconnect: Option<OnDisconnect>, wait: Option<Duration>) -> Result<(), Error> {
+        match self {
+            Self::Sync if wait.is_some() => Err(Error::invalid(
+                "wait: requires `\"mode\": \"async\"`; omit it, a synchronous request waits for the end",
+            )),
+            Self::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
+                "on_disconnect: cannot be used with `\"mode\": \"async\"`, which closes the connection; omit one of them",
+            )),
+            Self::Sync | Self::Async => Ok(()),
+        }
+    }
+}
+
 impl TryFrom<CreateExecution> for RunSpec {
     type Error = Error;
 
@@ -224,6 +239,17 @@ fn seconds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D:
 #[derive(Debug, Default)]
 pub struct Files(pub Vec<InputFile>);
 
+impl Files {
+    /// Adds a file; the error says why it is rejected.
+    pub(crate) fn push(&mut self, file: InputFile) -> Result<(), String> {
+        if self.0.len() == limits::INPUT_FILES_MAX {
+            return Err(format!("more than {} files; send fewer", limits::INPUT_FILES_MAX));
+        }
+        self.0.push(file);
+        Ok(())
+    }
+}
+
 impl Serialize for Files {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(
@@ -250,17 +276,12 @@ impl<'de> Visitor<'de> for FilesVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
-        let mut files = Vec::new();
+        let mut files = Files::default();
         while let Some((path, Base64(content))) = map.next_entry::<String, Base64>()? {
-            if files.len() == limits::INPUT_FILES_MAX {
-                return Err(de::Error::custom(format!(
-                    "more than {} files; send fewer",
-                    limits::INPUT_FILES_MAX
-                )));
-            }
-            files.push(InputFile { path, content });
+            let file = InputFile { path, content };
+            files.push(file).map_err(de::Error::custom)?;
         }
-        Ok(Files(files))
+        Ok(files)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod changes;
 mod create_execution;
 pub mod events;
 pub mod executions;
+mod json;
 pub mod keys;
 pub mod packages;
 mod page;
@@ -25,13 +26,18 @@ pub mod tools;
 pub mod usage;
 pub mod webhooks;
 
+use std::time::Duration;
+
 use serde::de::{self, Deserialize, Deserializer};
 
 use crate::auth::{Caller, Scope};
 use crate::error::{Code, Error, quoted};
 use crate::ids::Tenant;
+use crate::limits;
 
-pub use create_execution::{CreateExecution, Mode};
+pub use args::Args;
+pub use create_execution::{CreateExecution, Files, Mode};
+pub use json::{parse_json, safe_message};
 pub use page::{List, page_request};
 pub use problem::Problem;
 
@@ -97,6 +103,18 @@ pub(crate) fn time<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
     let text = Option::<String>::deserialize(deserializer)?;
     let parsed = text.map(|text| text.parse()).transpose();
     parsed.map_err(|_| de::Error::custom("not a time; write date, time and zone, like 2026-01-31T12:00:00Z"))
+}
+
+/// Time to wait for an end.
+pub(crate) fn wait_of(seconds: f64) -> Result<Duration, Error> {
+    let wait = Duration::try_from_secs_f64(seconds).ok();
+    let max = limits::WAIT_MAX;
+    wait.filter(|wait| *wait <= max).ok_or_else(|| {
+        Error::invalid(format!(
+            "wait: must be a number of seconds from 0 to {}",
+            max.as_secs()
+        ))
+    })
 }
 
 /// Words of a query, separated by commas. The error names the unknown one.

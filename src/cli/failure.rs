@@ -166,6 +166,7 @@ impl From<server::Error> for Failure {
             | Server::Files { .. }
             | Server::Instance(_)
             | Server::Listen { .. }
+            | Server::ListenForGrpc { .. }
             | Server::ListenForMetrics { .. } => Exit::Unavailable,
             Server::Refused(error) => Exit::of_code(error.code()),
             Server::StorageFailed => Exit::Storage,

@@ -20,6 +20,8 @@ mod failure;
 mod id_argument;
 mod key;
 mod man_pages;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod moment;
 mod open;
 mod package_arguments;
@@ -123,6 +125,9 @@ enum Command {
     Tools(tools::ToolsArgs),
     /// Print a client library for programs, or write its package
     Sdk(sdk::SdkArgs),
+    /// Serve skills and code to an agent over the Model Context Protocol
+    #[cfg(feature = "mcp")]
+    Mcp(mcp::McpArgs),
     /// Inspect, wait for and cancel executions
     #[command(subcommand, after_help = "Example:\n  skillbox exec list")]
     Exec(exec::ExecCommand),
@@ -265,6 +270,12 @@ fn dispatch(cli: Cli, console: &Console) -> Result<Exit> {
         Command::Skill(command) => skill::skill(command, || load_config(global, console), console),
         Command::Tools(args) => with_client(global, console, |client| tools::tools(&args, client, console)),
         Command::Sdk(args) => sdk::sdk(&args, console),
+        #[cfg(feature = "mcp")]
+        Command::Mcp(args) => {
+            let config = load_config(global, console)?;
+            enter_scope(&config);
+            mcp::mcp(args, &config, console)
+        }
         Command::Exec(command) => with_client(global, console, |client| exec::exec(command, client, console)),
         Command::Deps(command) => with_client(global, console, |client| deps::deps(command, client, console)),
         Command::Blob(command) => with_client(global, console, |client| blob::blob(command, client, console)),

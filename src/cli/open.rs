@@ -49,7 +49,7 @@ pub(crate) fn open(args: &OpenArgs, config: &Config, console: &Console) -> Resul
 }
 
 /// The server that `skillbox serve` starts with this configuration.
-fn local_url(config: &Config) -> Result<String> {
+pub(super) fn local_url(config: &Config) -> Result<String> {
     if config.listen.port() == 0 {
         return Err(Failure::new(
             Exit::Usage,

@@ -63,7 +63,7 @@ pub(crate) const TOPICS: [Topic; 9] = [
 /// Commands by group, in the order of the help.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["run", "exec"]),
-    ("Skills", &["skill", "tools", "deps"]),
+    ("Skills", &["skill", "tools", "mcp", "deps"]),
     ("Data", &["blob", "secret"]),
     ("Server", &["serve", "open", "key", "webhook", "sdk"]),
     ("This machine", &["doctor", "prove", "config"]),

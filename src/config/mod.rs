@@ -48,6 +48,7 @@ pub struct Config {
     pub server_url: Option<String>,
     pub api_key: Option<SecretString>,
     pub listen: SocketAddr,
+    pub grpc: GrpcPort,
     /// Further accepted host names.
     pub allowed_hosts: Vec<String>,
     pub dashboard: Dashboard,
@@ -71,6 +72,15 @@ pub struct Config {
     pub notices: Vec<String>,
     /// Every setting that has an effect in this build, with its value and source.
     pub effective: Vec<Effective>,
+}
+
+/// The port of the gRPC API, at the address of the REST API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GrpcPort {
+    /// 0 disables it.
+    pub number: u16,
+    /// Whether nobody asked for this port: then the server can do without it.
+    pub is_default: bool,
 }
 
 /// Settings of sandboxes.

@@ -8,8 +8,8 @@ use super::error::Error;
 use super::layers::{COLLECTOR, COLLECTOR_VARIABLE, Layers, SettingValue};
 use super::settings::{self, SETTINGS, SettingKind};
 use super::{
-    BackendChoice, Config, DepsConfig, LimitsConfig, LogConfig, ObserveConfig, SandboxConfig, values,
-    webhooks,
+    BackendChoice, Config, DepsConfig, GrpcPort, LimitsConfig, LogConfig, ObserveConfig, SandboxConfig,
+    values, webhooks,
 };
 use crate::engine::{BlobPolicy, Images, RetentionPolicy};
 use crate::error::quoted;
@@ -49,6 +49,10 @@ pub(super) fn config(layers: &Layers) -> Result<Config, Error> {
             reader.required("api.host", values::address)?,
             reader.required("api.port", port)?,
         ),
+        grpc: GrpcPort {
+            number: reader.required("grpc.port", port)?,
+            is_default: !reader.is_set("grpc.port"),
+        },
         allowed_hosts: reader.list("allowed_hosts").unwrap_or_default(),
         dashboard: reader.required("dashboard", dashboard)?,
         database: reader.optional("db.dsn", values::sqlite_file)?,
@@ -291,7 +295,7 @@ fn concurrency(text: &str) -> Result<usize, String> {
 fn reason_without_effect(key: &str) -> Option<&'static str> {
     match key {
         "redis_url" => Some("Skillbox uses no Redis"),
-        "grpc.port" => Some("this version has no gRPC API"),
+        "grpc.port" if !cfg!(feature = "grpc") => Some("the gRPC API needs a build with the feature `grpc`"),
         COLLECTOR if !telemetry::CAN_TRACE => Some("sending traces needs a build with the feature `otlp`"),
         key if key.starts_with("s3.") => Some("S3 needs a build with the feature `s3`"),
         _ => None,
@@ -299,7 +303,6 @@ fn reason_without_effect(key: &str) -> Option<&'static str> {
 }
 
 fn notices(reader: &SettingsReader<'_>) -> Result<Vec<String>, Error> {
-    reader.required("grpc.port", port)?;
     let set = SETTINGS.iter().filter(|setting| reader.is_set(setting.key));
     Ok(set
         .filter_map(|setting| {

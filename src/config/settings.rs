@@ -41,7 +41,7 @@ pub const SETTINGS: &[Setting] = settings! {
     Text "api.port" "SKILLBOX_API_PORT" "8080"
         "Port of the REST API; 0 selects a free port";
     Text "grpc.port" "SKILLBOX_GRPC_PORT" "9090"
-        "Port of the gRPC API, which this version does not have yet";
+        "Port of the gRPC API; that of the REST API serves both, 0 disables it. Unless it is set, a port in use only logs a warning";
     List "allowed_hosts" "SKILLBOX_ALLOWED_HOSTS" ""
         "Accepted host names, in addition to loopback names and that of server_url; `*` accepts all";
     Text "dashboard" "SKILLBOX_DASHBOARD" "on"

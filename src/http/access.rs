@@ -21,7 +21,7 @@ pub enum Access {
 pub struct Matrix(BTreeMap<(String, &'static str), Access>);
 
 impl Matrix {
-    pub(super) fn add(&mut self, path: String, method: &'static str, access: Access) {
+    pub(crate) fn add(&mut self, path: String, method: &'static str, access: Access) {
         self.0.insert((path, method), access);
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::extract::{FromRequestParts, MatchedPath, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use serde::Serialize;
@@ -39,6 +39,19 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// The call of a request that [`authorize`] has passed.
+    pub(crate) fn of(state: &Arc<ApiState>, extensions: &Extensions) -> Result<Self, Error> {
+        let (Some(caller), Some(host)) = (extensions.get::<Caller>(), extensions.get::<RequestedHost>())
+        else {
+            return Err(unauthenticated());
+        };
+        Ok(Self {
+            state: Arc::clone(state),
+            caller: caller.clone(),
+            host: host.clone(),
+        })
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.state.engine
     }
@@ -177,16 +190,7 @@ impl FromRequestParts<Arc<ApiState>> for Call {
     type Rejection = ProblemResponse;
 
     async fn from_request_parts(parts: &mut Parts, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
-        let extensions = &parts.extensions;
-        let (Some(caller), Some(host)) = (extensions.get::<Caller>(), extensions.get::<RequestedHost>())
-        else {
-            return Err(unauthenticated().into());
-        };
-        Ok(Self {
-            state: Arc::clone(state),
-            caller: caller.clone(),
-            host: host.clone(),
-        })
+        Ok(Self::of(state, &parts.extensions)?)
     }
 }
 

@@ -9,13 +9,13 @@ use serde::Deserialize;
 use super::accept::preferred;
 use super::authorization::Call;
 use super::budget::BudgetShare;
-use super::events::{self, Events};
+use super::events::{self, Events, ExecutionEvents};
 use super::extract::{Json, Path, Query};
 use super::links::links;
 use super::problem::{JsonResult, ProblemResponse};
 use super::response;
 use crate::api::executions::{self, PruneExecutions, PrunedExecutions, StreamTexts};
-use crate::api::{CreateExecution, List, Mode, page_request, time, words};
+use crate::api::{CreateExecution, List, Mode, page_request, time, wait_of, words};
 use crate::engine::{OnDisconnect, RunOptions, RunRequest, RunSpec};
 use crate::error::Error;
 use crate::execution::{self, Envelope, EnvelopePart, Execution, ExecutionKey, Omitted, Status, Summary};
@@ -36,20 +36,8 @@ pub(crate) struct WaitQuery {
 
 /// Parses the value of `wait`.
 fn wait(text: Option<&str>) -> Result<Option<Duration>, Error> {
-    let seconds = |text: &str| {
-        let seconds = text
-            .parse()
-            .ok()
-            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let max = limits::WAIT_MAX;
-        seconds.filter(|wait| *wait <= max).ok_or_else(|| {
-            Error::invalid(format!(
-                "wait: must be a number of seconds from 0 to {}",
-                max.as_secs()
-            ))
-        })
-    };
-    text.map(seconds).transpose()
+    text.map(|text| wait_of(text.parse().unwrap_or(f64::NAN)))
+        .transpose()
 }
 
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -105,7 +93,7 @@ impl RunQuery {
     ) -> Result<Self, Error> {
         let wait = wait(query.wait.as_deref())?;
         let wants_events = preferred(headers, &[JSON, events::MEDIA_TYPE, ANY]) == Some(events::MEDIA_TYPE);
-        check_mode(mode, on_disconnect, wait)?;
+        mode.check(on_disconnect, wait)?;
         if wants_events && wait.is_some() {
             let message = "wait: cannot be used with `Accept: text/event-stream`, which streams the events; omit one of them";
             return Err(Error::invalid(message));
@@ -136,36 +124,16 @@ pub(super) async fn answer(
         wants_events,
         options,
     } = asked;
-    let options = RunOptions {
-        key: Some(ExecutionKey {
-            id: call.caller.key(),
-            name: call.caller.key_name().to_owned(),
-        }),
-        ..options
-    };
-    // Reject before the run if memory for the response is exhausted: the result of a run is always sent.
-    drop(call.state.answers.hold(call.tenant(), limits::ANSWER_BYTES_MAX)?);
     if wants_events {
-        return match mode {
-            Mode::Sync => events::run(call, request, options, held).await,
-            Mode::Async => events::submit(call, request, options).await,
-        };
+        let events = ExecutionEvents::run(call, request, mode, options, held).await?;
+        return Ok(events.respond());
     }
-    let mut execution = match mode {
-        Mode::Sync => executions::run(call.engine(), &call.caller, request, options, None).await?,
-        Mode::Async => executions::submit(call.engine(), &call.caller, request, options).await?,
-    };
+    let mut execution = execute(&call, request, mode, options).await?;
     if wait.is_some() {
         execution = executions::get(call.engine(), &call.caller, execution.new.id, wait).await?;
     }
     drop(held);
-    let span = tracing::Span::current();
-    span.record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
-    span.record(
-        field::SKILL,
-        execution.new.skill.as_ref().map(tracing::field::display),
-    );
-    span.record(field::OUTCOME, execution.status.as_str());
+    tracing::Span::current().record(field::OUTCOME, execution.status.as_str());
     let answer = response::json_always(&call.state.answers, call.tenant(), &envelope(&call, &execution))?;
     if execution.status.is_final() {
         return Ok(answer);
@@ -174,16 +142,39 @@ pub(super) async fn answer(
     Ok((StatusCode::ACCEPTED, location, answer).into_response())
 }
 
-fn check_mode(mode: Mode, on_disconnect: Option<OnDisconnect>, wait: Option<Duration>) -> Result<(), Error> {
-    match mode {
-        Mode::Sync if wait.is_some() => Err(Error::invalid(
-            "wait: requires `\"mode\": \"async\"`; omit it, a synchronous request waits for the end",
-        )),
-        Mode::Async if on_disconnect == Some(OnDisconnect::Cancel) => Err(Error::invalid(
-            "on_disconnect: cannot be used with `\"mode\": \"async\"`, which closes the connection; omit one of them",
-        )),
-        Mode::Sync | Mode::Async => Ok(()),
-    }
+/// Runs a request to its end, or queues it.
+pub(crate) async fn execute(
+    call: &Call,
+    request: RunRequest,
+    mode: Mode,
+    options: RunOptions,
+) -> Result<Execution, Error> {
+    let options = accepted(call, options)?;
+    let execution = match mode {
+        Mode::Sync => executions::run(call.engine(), &call.caller, request, options, None).await?,
+        Mode::Async => executions::submit(call.engine(), &call.caller, request, options).await?,
+    };
+    let span = tracing::Span::current();
+    span.record(field::EXECUTION_ID, tracing::field::display(execution.new.id));
+    span.record(
+        field::SKILL,
+        execution.new.skill.as_ref().map(tracing::field::display),
+    );
+    span.record(field::OUTCOME, execution.status.as_str());
+    Ok(execution)
+}
+
+/// The options with the caller's key. Rejects before the run if memory for the response is exhausted: the result of a run is
+/// always sent.
+pub(super) fn accepted(call: &Call, options: RunOptions) -> Result<RunOptions, Error> {
+    drop(call.state.answers.hold(call.tenant(), limits::ANSWER_BYTES_MAX)?);
+    Ok(RunOptions {
+        key: Some(ExecutionKey {
+            id: call.caller.key(),
+            name: call.caller.key_name().to_owned(),
+        }),
+        ..options
+    })
 }
 
 fn idempotency_key(headers: &HeaderMap) -> Result<Option<IdempotencyKey>, Error> {

@@ -14,15 +14,14 @@ use super::body;
 use super::budget::BudgetShare;
 use super::problem::ProblemResponse;
 use super::state::ApiState;
-use crate::api::CreateExecution;
 use crate::api::executions::PruneExecutions;
 use crate::api::keys::CreateKey;
 use crate::api::packages::Prefetch;
 use crate::api::prove::StartProof;
 use crate::api::rerun::RerunExecution;
 use crate::api::skills::AddedRequirements;
+use crate::api::{CreateExecution, parse_json, safe_message};
 use crate::error::{Code, Error};
-use crate::execution::check_depth;
 use crate::ids::Tenant;
 use crate::limits;
 
@@ -91,9 +90,9 @@ impl<T: Body> FromRequest<Arc<ApiState>> for Json<T> {
         let bytes = body::read(body, T::BYTES_MAX, &mut held).await?;
         // Parsing a large body would block other requests of this thread.
         let value = if bytes.len() as u64 <= limits::INLINE_PARSE_BYTES_MAX {
-            parse(&bytes)
+            parse_json(&bytes)
         } else {
-            tokio::task::spawn_blocking(move || parse(&bytes))
+            tokio::task::spawn_blocking(move || parse_json(&bytes))
                 .await
                 .map_err(Error::internal)?
         };
@@ -122,7 +121,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<ApiState>> for Query<T> {
             Err(rejection) => {
                 let text = rejection.body_text();
                 let reason = text.strip_prefix("Failed to deserialize query string: ");
-                Err(Error::invalid(quoted(&format!("query: {}", reason.unwrap_or(&text)))).into())
+                Err(Error::invalid(safe_message(&format!("query: {}", reason.unwrap_or(&text)))).into())
             }
         }
     }
@@ -130,7 +129,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<ApiState>> for Query<T> {
 
 /// Exactly one `Content-Type` of JSON, in UTF-8 if it names a charset (A-10: forms and plain text, which a foreign
 /// page can send, are never parsed).
-fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let (Some(only), None) = (types.next(), types.next()) else {
         return false;
@@ -148,49 +147,15 @@ fn is_utf8(parameter: &str) -> bool {
     name.eq_ignore_ascii_case("charset") && value.trim_matches('"').eq_ignore_ascii_case("utf-8")
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    // The body adds one level to the nesting of its values.
-    check_depth(bytes, limits::JSON_DEPTH_MAX + 1).map_err(|error| Error::invalid(error.to_string()))?;
-    let text = bytes.trim_ascii_start();
-    if !text.is_empty() && !text.starts_with(b"{") {
-        return Err(Error::invalid("the body: not a JSON object; write `{…}`"));
-    }
-    let mut json = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let field = error.path().to_string();
-        let reason = error.into_inner();
-        let message = match field.as_str() {
-            "." | "?" => format!("the body: {reason}"),
-            field => format!("{field}: {reason}"),
-        };
-        Error::invalid(quoted(&message))
-    })?;
-    json.end()
-        .map_err(|error| Error::invalid(quoted(&format!("the body: {error}"))))?;
-    Ok(value)
-}
-
 fn path_message(rejection: &PathRejection) -> String {
     match rejection {
         PathRejection::FailedToDeserializePathParams(failed) => match failed.kind() {
             ErrorKind::InvalidUtf8InPathParam { key } => format!("{key}: not valid UTF-8"),
-            ErrorKind::DeserializeError { key, message, .. } => quoted(&format!("{key}: {message}")),
-            other => quoted(&other.to_string()),
+            ErrorKind::DeserializeError { key, message, .. } => safe_message(&format!("{key}: {message}")),
+            other => safe_message(&other.to_string()),
         },
-        other => quoted(&other.body_text()),
+        other => safe_message(&other.body_text()),
     }
-}
-
-/// A message that quotes the request: truncated, without control characters that could forge log lines.
-fn quoted(message: &str) -> String {
-    let mut chars = message
-        .chars()
-        .map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    let mut text: String = chars.by_ref().take(limits::DETAIL_CHARS_MAX).collect();
-    if chars.next().is_some() {
-        text.push('…');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -198,75 +163,6 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-
-    #[derive(Debug, serde::Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Sample {
-        #[serde(default)]
-        args: Vec<String>,
-        #[expect(dead_code, reason = "only its presence matters")]
-        skill: String,
-    }
-
-    fn message(body: &[u8]) -> String {
-        parse::<Sample>(body).unwrap_err().to_string()
-    }
-
-    /// A-03, A-09.
-    #[test]
-    fn names_the_wrong_field() {
-        let cases = [
-            (&br#"{"skill":"a","args":[1]}"#[..], "args[0]: invalid type"),
-            (
-                br#"{"skill":"a","skill":"b"}"#,
-                "the body: duplicate field `skill`",
-            ),
-            (
-                br#"{"skill":"a","netwrok":true}"#,
-                "netwrok: unknown field `netwrok`, expected `args` or `skill`",
-            ),
-            (br#"{"args":[]}"#, "the body: missing field `skill`"),
-            (br#"{"skill":"a"} x"#, "the body: trailing characters"),
-            (b"", "the body: EOF"),
-            (b"null", "the body: not a JSON object"),
-            (br#"[["a"], "b"]"#, "the body: not a JSON object"),
-        ];
-        for (body, expected) in cases {
-            let message = message(body);
-            assert!(message.starts_with(expected), "{message}");
-        }
-    }
-
-    /// A-02, A-05.
-    #[test]
-    fn rejects_hostile_json() {
-        assert!(message(&[b'['; 100_000]).contains("nested deeper"));
-        for body in [
-            &b"\xff\xfe{}"[..],
-            b"\xef\xbb\xbf{\"skill\":\"a\"}",
-            b"{\"skill\":\"\xff\"}",
-            b"{\"skill\":\"\xc0\xaf\"}",
-            b"{\"skill\":\"\\ud800\"}",
-        ] {
-            assert!(parse::<Sample>(body).is_err(), "{body:?}");
-        }
-        assert_eq!(
-            parse::<Sample>(br#"{"skill":"a","args":["b"]}"#).unwrap().args,
-            ["b"]
-        );
-    }
-
-    /// A-23.
-    #[test]
-    fn truncates_and_escapes_quoted_input() {
-        let long = format!("{{\"skill\":\"a\",\"{}\\u001b\\n\":1}}", "x".repeat(10_000));
-        let message = message(long.as_bytes());
-        assert!(
-            message.chars().count() <= limits::DETAIL_CHARS_MAX + 1,
-            "{message}"
-        );
-        assert!(!quoted("a\n\u{1b}[31mb").contains(char::is_control));
-    }
 
     /// A-10.
     #[test]

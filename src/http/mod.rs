@@ -17,11 +17,15 @@ mod document;
 mod events;
 mod executions;
 mod extract;
+#[cfg(feature = "grpc")]
+mod grpc_schema;
 mod health;
 mod host;
 mod inert;
 mod keys;
 mod links;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod metrics;
 mod outer_layer;
 mod page;
@@ -62,46 +66,111 @@ use crate::engine::Engine;
 use crate::error::Error;
 
 use host::Hosts;
-use state::ApiState;
+use outer_layer::OuterLayer;
+
+#[cfg(feature = "grpc")]
+pub(crate) use {
+    authorization::{Call, FileTenant},
+    body::{read as read_body, read_error},
+    budget::BudgetShare,
+    events::ExecutionEvents,
+    executions::{envelope, execute},
+    problem::ProblemResponse,
+    request_filter::RequestedHost,
+    response::wait_for_share,
+    state::run_detached,
+    upload::{check_requirements, receive_pieces},
+};
+
+pub(crate) use state::ApiState;
 
 pub use access::{Access, Matrix};
 pub use blobs::{BLOB_CREATED_AT, BLOB_EXPIRES_AT};
 pub use health::{Part, Ready};
 pub use metrics::metrics_app;
-pub use serve::{App, ConnectionLimits, Peer, serve};
+pub use serve::{App, ConnectionLimits, ConnectionSlots, Peer, serve, serve_within};
 pub use state::{Dashboard, MetricsRoute, Settings};
+
+/// Path of the Model Context Protocol.
+const MCP_PATH: &str = "/mcp";
+/// What all transports of a server use together: its budgets, its counters of wrong keys, and its limits.
+#[derive(Clone, Debug)]
+pub struct Api {
+    state: Arc<ApiState>,
+    hosts: Arc<Hosts>,
+    bounds: ConnectionLimits,
+}
 
 /// The REST API over `engine`.
 #[must_use]
 pub fn app(engine: Engine, settings: &Settings) -> App {
-    let bounds = settings.connections;
-    let state = Arc::new(ApiState::new(engine.clone(), settings));
-    let table = routes::table();
-    let guard = authorization::Authorizer {
-        state: Arc::clone(&state),
-        matrix: Arc::new(table.matrix.clone()),
-    };
-    let document = document::written(&table);
-    let hosts = Arc::new(Hosts::new(
-        settings.server_url.as_deref(),
-        &settings.allowed_hosts,
-    ));
-    let mut router =
-        Router::from(table.router).route_layer(from_fn_with_state(guard, authorization::authorize));
-    if settings.dashboard == Dashboard::Served {
-        router = router.merge(ui::routes());
+    Api::new(engine, settings).rest()
+}
+
+impl Api {
+    #[must_use]
+    pub fn new(engine: Engine, settings: &Settings) -> Self {
+        Self {
+            state: Arc::new(ApiState::new(engine, settings)),
+            hosts: Arc::new(Hosts::new(
+                settings.server_url.as_deref(),
+                &settings.allowed_hosts,
+            )),
+            bounds: settings.connections,
+        }
     }
-    let router = router
-        .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
-        .with_state(state)
-        // Each extractor has a limit of its own.
-        .layer(DefaultBodyLimit::disable())
-        .layer(Extension(document))
-        .layer(from_fn_with_state(hosts, request_filter::filter_request))
-        .layer(from_fn_with_state(bounds, body::limit_body_time))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(engine, outer_layer::outer_layer));
-    App { router, bounds }
+
+    /// The REST API.
+    #[must_use]
+    pub fn rest(&self) -> App {
+        let table = routes::table();
+        let document = document::written(&table);
+        let mut router = self.authorized(Router::from(table.router), table.matrix);
+        if self.state.dashboard == Dashboard::Served {
+            router = router.merge(ui::routes());
+        }
+        let router = router
+            .fallback(|| async { axum::http::StatusCode::NOT_FOUND })
+            .with_state(Arc::clone(&self.state))
+            .layer(Extension(document));
+        self.app(router, problem::render)
+    }
+
+    #[cfg(feature = "grpc")]
+    pub(crate) fn state(&self) -> Arc<ApiState> {
+        Arc::clone(&self.state)
+    }
+
+    /// These routes, of which each request is authorized by `matrix`.
+    pub(crate) fn authorized(&self, router: Router<Arc<ApiState>>, matrix: Matrix) -> Router<Arc<ApiState>> {
+        let authorizer = authorization::Authorizer {
+            state: Arc::clone(&self.state),
+            matrix: Arc::new(matrix),
+        };
+        router.route_layer(from_fn_with_state(authorizer, authorization::authorize))
+    }
+
+    /// A transport with the checks and limits of all of them; `render` writes its errors.
+    pub(crate) fn app(&self, router: Router, render: fn(Response, &Error, &str) -> Response) -> App {
+        let engine = self.state.engine.clone();
+        let router = router
+            // Each extractor has a limit of its own.
+            .layer(DefaultBodyLimit::disable())
+            .layer(from_fn_with_state(
+                Arc::clone(&self.hosts),
+                request_filter::filter_request,
+            ))
+            .layer(from_fn_with_state(self.bounds, body::limit_body_time))
+            .layer(CatchPanicLayer::custom(panicked))
+            .layer(from_fn_with_state(
+                OuterLayer { engine, render },
+                outer_layer::outer_layer,
+            ));
+        App {
+            router,
+            bounds: self.bounds,
+        }
+    }
 }
 
 /// The access matrix.

@@ -19,7 +19,19 @@ use crate::telemetry::{self, RequestCompletion, field};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Request, next: Next) -> Response {
+/// The outermost layer of a transport, which writes errors in its own form.
+#[derive(Clone, Debug)]
+pub(crate) struct OuterLayer {
+    pub(crate) engine: Engine,
+    /// Makes the response to a request with this id of its error.
+    pub(crate) render: fn(Response, &Error, &str) -> Response,
+}
+
+pub(crate) async fn outer_layer(
+    State(OuterLayer { engine, render }): State<OuterLayer>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     // Inner layers must see the same id.
@@ -42,13 +54,13 @@ pub(crate) async fn outer_layer(State(engine): State<Engine>, mut request: Reque
     let mut response = next.run(request).instrument(span.clone()).await;
     let error = problem::reason(&response);
     if let Some(error) = &error {
-        response = problem::render(response, error, &id);
+        response = render(response, error, &id);
     }
     span.in_scope(|| log(&logged, &response, error.as_deref(), started));
     engine.metrics().answered(&RequestCompletion {
         method: logged.method.as_str(),
         route: &logged.route,
-        status: response.status().as_u16(),
+        status: status(&response, error.as_deref()),
         code: error.as_ref().map(|error| error.code().as_str()),
         took: started.elapsed(),
     });
@@ -102,7 +114,7 @@ fn request_id(headers: &HeaderMap) -> String {
 fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, started: Instant) {
     let method: String = logged.method.as_str().chars().take(16).collect();
     let route = logged.route.as_str();
-    let status = response.status().as_u16();
+    let status = status(response, error);
     let duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     let code = error.map(|error| error.code().as_str());
     let cause = error.and_then(Error::hidden);
@@ -118,6 +130,11 @@ fn log(logged: &LoggedRequest, response: &Response, error: Option<&Error>, start
         tracing::info!({ field::REQUEST_METHOD } = %method, { field::REQUEST_ROUTE } = route, { field::STATUS } = status,
             { field::DURATION_MS } = duration_ms, { field::CODE } = code, { field::CAUSE } = cause, "Answered {method} {route}");
     }
+}
+
+/// The status of the error's code, whatever the status of the transport: a failed gRPC call is answered with 200.
+fn status(response: &Response, error: Option<&Error>) -> u16 {
+    error.map_or(response.status().as_u16(), |error| error.code().http_status())
 }
 
 /// Sets security headers that the handler has not set. Results, and errors in place of them, may be shown in frames of this

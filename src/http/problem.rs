@@ -13,7 +13,7 @@ pub(crate) const MEDIA_TYPE: &str = "application/problem+json";
 /// An error response. The outermost layer writes the document, since only it knows the request id.
 #[derive(Debug)]
 pub(crate) struct ProblemResponse {
-    error: Error,
+    error: Arc<Error>,
     header: Option<Box<(HeaderName, HeaderValue)>>,
 }
 
@@ -30,6 +30,12 @@ impl ProblemResponse {
 
 impl From<Error> for ProblemResponse {
     fn from(error: Error) -> Self {
+        Arc::new(error).into()
+    }
+}
+
+impl From<Arc<Error>> for ProblemResponse {
+    fn from(error: Arc<Error>) -> Self {
         Self { error, header: None }
     }
 }
@@ -41,9 +47,7 @@ impl IntoResponse for ProblemResponse {
             let (name, value) = *header;
             response.headers_mut().insert(name, value);
         }
-        response
-            .extensions_mut()
-            .insert(LoggedError(Arc::new(self.error)));
+        response.extensions_mut().insert(LoggedError(self.error));
         response
     }
 }

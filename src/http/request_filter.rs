@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
+use axum::http::request::Parts;
 use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::MCP_PATH;
 use super::host::Hosts;
 use super::problem::ProblemResponse;
 use crate::error::{Code, Error};
@@ -27,10 +29,19 @@ pub(crate) async fn filter_request(
         let error = Error::new(Code::MethodNotAllowed, "this server is not a proxy");
         return Err(ProblemResponse::from(error).with_header(header::ALLOW, allow));
     }
-    let host = hosts.check(&parts)?;
+    let host = hosts.check(&parts).map_err(|error| rejected(&parts, error))?;
     refuse_encoding(&parts.headers)?;
     parts.extensions.insert(RequestedHost(host));
     Ok(next.run(Request::from_parts(parts, body)).await)
+}
+
+/// The transport of MCP answers a foreign name with 403.
+fn rejected(parts: &Parts, error: Error) -> Error {
+    let is_mcp = parts.uri.path() == MCP_PATH && error.code() == Code::Misdirected;
+    if is_mcp {
+        return Error::new(Code::Forbidden, error.to_string());
+    }
+    error
 }
 
 /// A compressed body could unpack to any size.

@@ -22,9 +22,13 @@ pub(crate) fn json_always(
     tenant: &Tenant,
     value: &impl Serialize,
 ) -> Result<Response, Error> {
-    let text = text(value)?;
-    let held = budgeted_size(&text).map(|bytes| budget.take(tenant, bytes));
-    Ok((JSON, Body::from(owned(text, held))).into_response())
+    Ok((JSON, body_always(budget, tenant, text(value)?)).into_response())
+}
+
+/// As [`body`], but never rejected.
+pub(crate) fn body_always(budget: &Budget, tenant: &Tenant, content: Vec<u8>) -> Body {
+    let held = budgeted_size(&content).map(|bytes| budget.take(tenant, bytes));
+    Body::from(owned(content, held))
 }
 
 const JSON: [(header::HeaderName, &str); 1] = [(header::CONTENT_TYPE, "application/json")];
@@ -65,11 +69,17 @@ pub(crate) async fn wait_for_budget(
         return Ok(owned(content, Some(held)));
     }
     drop(content);
+    let held = wait_for_share(budget, tenant, bytes).await;
+    Ok(owned(write()?, Some(held)))
+}
+
+/// A share of the budget, as soon as there is one of this size.
+pub(crate) async fn wait_for_share(budget: &Budget, tenant: &Tenant, bytes: u64) -> BudgetShare {
     loop {
-        tokio::time::sleep(limits::BUDGET_RETRY_EVERY).await;
         if let Ok(held) = budget.hold(tenant, bytes) {
-            return Ok(owned(write()?, Some(held)));
+            return held;
         }
+        tokio::time::sleep(limits::BUDGET_RETRY_EVERY).await;
     }
 }
 

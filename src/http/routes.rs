@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use axum::routing::MethodRouter;
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use super::access::{Access, Matrix};
+#[cfg(feature = "grpc")]
+use super::grpc_schema;
 use super::state::ApiState;
 use super::{
     artifacts, audit, blobs, changes, deps, document, events, executions, health, keys, metrics, prove,
@@ -25,6 +28,15 @@ const ADMIN: Access = Access::Key(api::ADMIN);
 const ANY_KEY: Access = Access::Key(api::ANY_KEY);
 
 pub(crate) fn table() -> RouteTable {
+    let table = rest();
+    #[cfg(feature = "mcp")]
+    let table = table.protocol(RUN_OR_SKILLS, super::MCP_PATH, super::mcp::route());
+    #[cfg(feature = "grpc")]
+    let table = table.route(OPEN, routes!(grpc_schema::schema));
+    table
+}
+
+fn rest() -> RouteTable {
     RouteTable::default()
         .route(OPEN, routes!(health::index))
         .route(OPEN, routes!(health::healthz))
@@ -114,6 +126,17 @@ impl RouteTable {
             }
         }
         self.router = self.router.routes((schemas, paths, methods));
+        self
+    }
+
+    /// A route for `POST` of another protocol, which the OpenAPI document does not describe.
+    #[cfg_attr(
+        not(feature = "mcp"),
+        expect(dead_code, reason = "no other protocol is compiled in")
+    )]
+    fn protocol(mut self, access: Access, path: &str, route: MethodRouter<Arc<ApiState>>) -> Self {
+        self.matrix.add(path.to_owned(), "POST", access);
+        self.router = self.router.route(path, route);
         self
     }
 }

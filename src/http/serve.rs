@@ -95,10 +95,22 @@ pub struct App {
 /// Serves `app` on `listener` (HTTP/1.1, and HTTP/2 with prior knowledge) until `shutdown`. Then running requests
 /// have [`ConnectionLimits::drain`] to end. Returns when all connections are closed.
 pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken) {
+    let slots = ConnectionSlots::new(&app.bounds);
+    serve_within(listener, app, slots, shutdown).await;
+}
+
+/// As [`serve`], where several listeners share the connections of `slots`.
+pub async fn serve_within(
+    listener: TcpListener,
+    app: App,
+    slots: ConnectionSlots,
+    shutdown: CancellationToken,
+) {
     let bounds = app.bounds;
     let state = Arc::new(AcceptLoop {
         builder: builder(&bounds),
         app,
+        slots,
         shutdown,
         abort: CancellationToken::new(),
     });
@@ -121,6 +133,7 @@ pub async fn serve(listener: TcpListener, app: App, shutdown: CancellationToken)
 
 struct AcceptLoop {
     app: App,
+    slots: ConnectionSlots,
     builder: Builder<TokioExecutor>,
     shutdown: CancellationToken,
     abort: CancellationToken,
@@ -128,10 +141,7 @@ struct AcceptLoop {
 
 impl AcceptLoop {
     async fn accept_all(self: &Arc<Self>, listener: &TcpListener, connections: &TaskTracker) {
-        let slots = ConnectionSlots {
-            usual: Arc::new(Semaphore::new(self.app.bounds.connections_max)),
-            reserved: Arc::new(Semaphore::new(self.app.bounds.reserved)),
-        };
+        let slots = &self.slots;
         let accept = async {
             loop {
                 let slot = slots.next().await;
@@ -196,14 +206,23 @@ impl AcceptLoop {
                     connection.as_mut().graceful_shutdown();
                     leaving = true;
                 }
-                _ = check.tick() => if activity.is_over(&bounds) { return },
+                // First with a notice, so that a client of HTTP/2 sends its next request on another connection.
+                _ = check.tick() => if activity.is_over(&bounds) {
+                    if leaving {
+                        return;
+                    }
+                    connection.as_mut().graceful_shutdown();
+                    leaving = true;
+                },
                 () = self.abort.cancelled() => return,
             }
         }
     }
 }
 
-struct ConnectionSlots {
+/// The connections that a server may have at once.
+#[derive(Clone, Debug)]
+pub struct ConnectionSlots {
     usual: Arc<Semaphore>,
     reserved: Arc<Semaphore>,
 }
@@ -215,6 +234,14 @@ struct ConnectionSlot {
 }
 
 impl ConnectionSlots {
+    #[must_use]
+    pub fn new(bounds: &ConnectionLimits) -> Self {
+        Self {
+            usual: Arc::new(Semaphore::new(bounds.connections_max)),
+            reserved: Arc::new(Semaphore::new(bounds.reserved)),
+        }
+    }
+
     fn usual(&self) -> Option<ConnectionSlot> {
         let permit = Arc::clone(&self.usual).try_acquire_owned().ok()?;
         Some(ConnectionSlot {

@@ -15,6 +15,8 @@ use crate::engine::{Engine, Readiness};
 use crate::error::{Code, Error};
 use crate::ids::Tenant;
 use crate::limits;
+#[cfg(feature = "mcp")]
+use crate::mcp::RunningCalls;
 use crate::telemetry::{OpenStream, field};
 
 /// Settings of the API.
@@ -69,6 +71,8 @@ pub(crate) struct ApiState {
     pub(crate) metrics: MetricsRoute,
     pub(crate) dashboard: Dashboard,
     pub(crate) ui: StaticFiles,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp_calls: RunningCalls,
     server_url: Option<String>,
     /// Readiness checks need no key, so one result is cached for all requests.
     readiness: Mutex<Option<(Instant, Readiness)>>,
@@ -87,6 +91,8 @@ impl ApiState {
             metrics: settings.metrics,
             dashboard: settings.dashboard,
             ui: StaticFiles::embedded(),
+            #[cfg(feature = "mcp")]
+            mcp_calls: RunningCalls::default(),
             server_url: server_url.map(|url| url.trim_end_matches('/').to_owned()),
             readiness: Mutex::new(None),
         }

@@ -69,6 +69,18 @@ pub(crate) async fn receive(state: &ApiState, tenant: &Tenant, request: Request)
     }
 }
 
+/// Receives an archive in pieces; the slot must live as long as the file.
+#[cfg(feature = "grpc")]
+pub(crate) async fn receive_pieces(
+    state: &ApiState,
+    tenant: &Tenant,
+    pieces: impl Stream<Item = Result<Bytes, Error>>,
+) -> Result<(File, BudgetShare), Error> {
+    let slot = state.uploads.hold(tenant, 1)?;
+    let file = tempfile::tempfile_in(&state.engine.settings().tmp_dir).map_err(storage)?;
+    Ok((copy(pieces, file, ARCHIVE).await?, slot))
+}
+
 /// Receives a body of any type.
 pub(crate) async fn receive_blob(
     state: &ApiState,
@@ -139,12 +151,7 @@ async fn form(request: Request, file: File, slot: BudgetShare) -> Result<Upload,
     let (mut archive, mut requirements) = (Err(file), Vec::new());
     while let Some(field) = form.next_field().await.map_err(|error| broken(&error))? {
         if field.file_name().is_none() && field.name() == Some("requirements") {
-            if requirements.len() == limits::REQUIREMENTS_MAX {
-                let max = limits::REQUIREMENTS_MAX;
-                return Err(Error::invalid(format!(
-                    "requirements: the limit is {max} packages"
-                )));
-            }
+            check_count(requirements.len() + 1)?;
             requirements.push(short_text(field, requirements.len()).await?);
             continue;
         }
@@ -162,17 +169,40 @@ async fn form(request: Request, file: File, slot: BudgetShare) -> Result<Upload,
     })
 }
 
+/// Limits the packages of an upload before they are read as such.
+#[cfg(feature = "grpc")]
+pub(crate) fn check_requirements(requirements: &[String]) -> Result<(), Error> {
+    check_count(requirements.len())?;
+    let mut sizes = requirements.iter().map(String::len).enumerate();
+    sizes.try_for_each(|(index, bytes)| check_size(index, bytes))
+}
+
+fn check_count(count: usize) -> Result<(), Error> {
+    let max = limits::REQUIREMENTS_MAX;
+    if count <= max {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "requirements: the limit is {max} packages"
+    )))
+}
+
+fn check_size(index: usize, bytes: usize) -> Result<(), Error> {
+    let max = limits::REQUIREMENT_BYTES_MAX;
+    if bytes <= max {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "requirements[{index}]: longer than {max} bytes"
+    )))
+}
+
 /// The text of a `requirements` field.
 async fn short_text(mut field: Field<'_>, index: usize) -> Result<String, Error> {
     let mut bytes = Vec::new();
     while let Some(piece) = field.chunk().await.map_err(|error| broken(&error))? {
         bytes.extend_from_slice(&piece);
-        if bytes.len() > limits::REQUIREMENT_BYTES_MAX {
-            let max = limits::REQUIREMENT_BYTES_MAX;
-            return Err(Error::invalid(format!(
-                "requirements[{index}]: longer than {max} bytes"
-            )));
-        }
+        check_size(index, bytes.len())?;
     }
     String::from_utf8(bytes).map_err(|_| Error::invalid(format!("requirements[{index}]: not UTF-8")))
 }

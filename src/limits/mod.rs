@@ -8,6 +8,7 @@ pub const KIB: u64 = 1024;
 pub const MIB: u64 = 1024 * KIB;
 
 mod authoring;
+mod mcp;
 mod packages;
 mod proofs;
 mod queue;
@@ -17,6 +18,7 @@ mod transports;
 mod webhooks;
 
 pub use authoring::*;
+pub use mcp::*;
 pub use packages::*;
 pub use proofs::*;
 pub use queue::*;

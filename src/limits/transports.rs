@@ -69,6 +69,22 @@ pub const LINGER_MAX: Duration = Duration::from_secs(10);
 pub const LINGER_BYTES_MAX: u64 = 128 * MIB;
 /// Larger JSON bodies are parsed on a thread of their own.
 pub const INLINE_PARSE_BYTES_MAX: u64 = 256 * KIB;
+/// A message of a gRPC stream, such as a chunk of an archive.
+pub const GRPC_CHUNK_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// A single gRPC message, whose size the route has limited before.
+pub const GRPC_DECODED_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Message of a gRPC status. With its details, which repeat it, it fits into the 8 KiB of metadata that clients accept.
+pub const GRPC_MESSAGE_BYTES_MAX: usize = 768;
+/// Detail of the problem in a gRPC status.
+pub const GRPC_DETAIL_BYTES_MAX: usize = 2048;
+/// Faults of the problem in a gRPC status.
+pub const GRPC_FAULTS_BYTES_MAX: usize = 1024;
+/// Longest deadline of a gRPC call; a later one is reduced.
+pub const GRPC_DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
+/// Clients that watch the health of the gRPC API.
+pub const HEALTH_WATCHERS_MAX: usize = 64;
+/// Interval at which a watched health is checked.
+pub const HEALTH_WATCHED_EVERY: Duration = Duration::from_secs(5);
 /// Pause that clients are asked for while a supervisor restarts a server whose database failed.
 pub const STORAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
 /// Time for which a readiness check is cached.

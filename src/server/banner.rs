@@ -23,6 +23,7 @@ pub enum Greeting {
 pub(super) struct Facts<'a> {
     pub(super) config: &'a Config,
     pub(super) address: SocketAddr,
+    pub(super) grpc: Option<SocketAddr>,
     pub(super) folder: &'a DataFolder,
     pub(super) key: &'a AdminKey,
     pub(super) engine: &'a Engine,
@@ -110,6 +111,7 @@ fn text(facts: &Facts<'_>) -> String {
     let Facts {
         config: _,
         address,
+        grpc,
         folder,
         key,
         engine: _,
@@ -117,6 +119,13 @@ fn text(facts: &Facts<'_>) -> String {
     let url = base_url(facts);
     let mut text = format!("Skillbox {}\n", env!("CARGO_PKG_VERSION"));
     text += &line("API", &format!("{url}  (documented at {url}/openapi.json)"));
+    if let Some(grpc) = grpc {
+        let schema = format!("{url}/proto/skillbox/v1/skillbox.proto");
+        text += &line(
+            "gRPC API",
+            &format!("{}  (described at {schema})", reachable(*grpc)),
+        );
+    }
     text += &line("data", &folder.path().display().to_string());
     let file = folder.admin_key_path();
     let told = match key {

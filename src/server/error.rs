@@ -29,6 +29,10 @@ pub enum Error {
     )]
     Listen { address: SocketAddr, source: io::Error },
     #[error(
+        "grpc.port: cannot listen on {address} ({source}); set SKILLBOX_GRPC_PORT to a free port, or to 0"
+    )]
+    ListenForGrpc { address: SocketAddr, source: io::Error },
+    #[error(
         "metrics.listen: cannot listen on {address} ({source}); set SKILLBOX_METRICS_LISTEN to a free port"
     )]
     ListenForMetrics { address: SocketAddr, source: io::Error },

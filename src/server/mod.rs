@@ -13,10 +13,10 @@ mod open_files;
 mod prover;
 #[cfg_attr(windows, path = "signals_windows.rs")]
 mod signals;
+mod transports;
 
 use std::time::Duration;
 
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
@@ -29,6 +29,7 @@ pub use assemble::{Assembled, assemble};
 pub use banner::{Greeting, reachable};
 pub use error::Error;
 pub use signals::Signals;
+use transports::Transports;
 
 /// Serves until a signal arrives, then drains running executions (F-05).
 pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
@@ -38,28 +39,21 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
     let files = open_files::raise_limit();
     let Assembled { engine, folder } = assemble(&config).await?;
     engine.maintenance().keep_warm(config.sandbox.pool);
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .map_err(|source| Error::Listen {
-            address: config.listen,
-            source,
-        })?;
-    let address = listener.local_addr().map_err(Error::Signals)?;
+    let transports = Transports::bind(&config).await?;
+    let (address, grpc) = (transports.address, transports.grpc_address);
     prover::enable(&engine, &config, &folder);
     let webhooks = engine.webhooks().sender()?;
     let key = find_or_create_admin_key(&engine, &folder).await?;
-    let app = http::app(
-        engine.clone(),
-        &http::Settings {
-            server_url: config.server_url.clone(),
-            allowed_hosts: config.allowed_hosts.clone(),
-            dashboard: config.dashboard,
-            metrics: observe::route(&config),
-            connections: open_files::connections(files, &config),
-        },
-    );
+    let settings = http::Settings {
+        server_url: config.server_url.clone(),
+        allowed_hosts: config.allowed_hosts.clone(),
+        dashboard: config.dashboard,
+        metrics: observe::route(&config),
+        connections: open_files::connections(files, &config),
+    };
     let closing = CancellationToken::new();
-    let serving = tokio::spawn(http::serve(listener, app, closing.clone()));
+    let api = http::Api::new(engine.clone(), &settings);
+    let serving = transports.serve(&api, &settings.connections, &closing);
     let observed = observe::serve(&config, &engine, closing.clone()).await?;
     let maintenance = tokio::spawn(maintain(engine.clone(), closing.clone()));
     let delivering = tokio::spawn(webhooks.run(closing.clone()));
@@ -74,6 +68,7 @@ pub async fn serve(config: Config, greeting: Greeting) -> Result<(), Error> {
         &banner::Facts {
             config: &config,
             address,
+            grpc,
             folder: &folder,
             key: &key,
             engine: &engine,

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use crate::error::quoted;
-use crate::ids::is_label;
 use crate::limits;
+use crate::skill::agent_skill::{agent_skill, is_agent_name};
 use crate::skill::document::{Document, File, SkillMdError};
 use crate::skill::{Declaration, Dialect, InvalidRequirement, fields, yaml};
 
@@ -45,7 +45,7 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<LintFinding> {
     let strict = match declaration.skill_md {
         None => vec![SkillMdError::new(
             None,
-            "is missing; the specification requires it",
+            format!("is missing; the specification requires it, and {ONLY_A_TOOL}"),
         )],
         Some(skill_md) => {
             let checked = Document::split(skill_md).and_then(|document| {
@@ -58,12 +58,31 @@ pub fn lint(declaration: &Declaration<'_>) -> Vec<LintFinding> {
             checked.unwrap_or_else(|error| vec![error])
         }
     };
+    if strict.is_empty() {
+        findings.extend(unlisted(declaration));
+    }
     findings.extend(
         strict
             .into_iter()
             .map(|error| LintFinding::of(RuleSet::AgentSkills, error)),
     );
     findings
+}
+
+/// Of a skill that clients of the Model Context Protocol cannot list.
+const ONLY_A_TOOL: &str = "clients of MCP see the skill only as a tool";
+
+/// Why the skills extension cannot describe a skill that follows the specification.
+fn unlisted(declaration: &Declaration<'_>) -> Option<LintFinding> {
+    let name = declaration.manifest().ok()?.name;
+    let reason = agent_skill(&name, declaration.skill_md?).err()?;
+    Some(LintFinding {
+        rule_set: RuleSet::Skillbox,
+        severity: Severity::Warning,
+        file: File::SkillMd.as_str().to_owned(),
+        line: None,
+        message: format!("{ONLY_A_TOOL}: {reason}"),
+    })
 }
 
 impl LintFinding {
@@ -136,10 +155,10 @@ fn strict(entries: &[(String, yaml::Node)], folder: Option<&str>) -> Vec<SkillMd
     };
 
     let (line, name) = field("name").unwrap_or_default();
-    if !is_label(name, 64) || name.ends_with('-') || name.contains("--") {
+    if !is_agent_name(name) {
         refuse(
             line,
-            "`name` must be 1 to 64 of a-z, 0-9 and single '-', not at the ends".to_owned(),
+            format!("`name` must be 1 to 64 of a-z, 0-9 and single '-', not at the ends; {ONLY_A_TOOL}"),
         );
     } else if folder.is_some_and(|folder| folder != name) {
         refuse(line, "`name` must equal the folder's name".to_owned());
@@ -210,6 +229,15 @@ mod tests {
     fn clean_skill_has_no_findings() {
         let clean = "---\nname: a-b\ndescription: Adds.\nmetadata:\n  skillbox.version: 1.0.0\n---\n";
         assert_eq!(messages(clean, "a-b"), [""; 0]);
+    }
+
+    #[test]
+    fn warns_of_skill_that_no_client_of_mcp_can_list() {
+        let reserved = "---\nname: versions\ndescription: Adds.\nmetadata:\n  skillbox.version: 1.0.0\n---\n";
+        assert_eq!(
+            messages(reserved, "versions"),
+            ["Skillbox None clients of MCP see the skill o"]
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Skills: name, version, language and manifest, for every dialect. Pure.
 
 mod action;
+mod agent_skill;
 mod declaration;
 mod description;
 mod diff;
@@ -42,6 +43,7 @@ mod visible;
 mod yaml;
 
 pub use action::{Action, action, header_packages};
+pub use agent_skill::agent_skill;
 pub use declaration::{Declaration, WrittenVersion};
 pub use diff::{DiffBudget, Hunk};
 pub use document::{File, SkillMdError};
@@ -64,6 +66,8 @@ pub use script::{InvalidScript, Module, SCRIPT_HEAD_BYTES_MAX, Script, language_
 pub use secret::{InvalidSecretName, SecretName};
 pub use similarity::SkillTraits;
 pub use strict::StrictSkill;
-pub use tool::{CallPackages, ToolFormat, prompt, prompt_entries, prompt_entry, tool, tool_name};
+pub use tool::{
+    CallPackages, ToolFormat, prompt, prompt_entries, prompt_entry, takes_objects, tool, tool_name,
+};
 pub use version::{InvalidVersion, Selector, Version};
 pub use visible::hidden_character;

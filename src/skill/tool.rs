@@ -128,12 +128,7 @@ fn parameters(manifest: &Manifest) -> Value {
     let Some(Value::Object(schema)) = manifest.input_schema.clone().map(visible) else {
         return json!({ "type": "object", "additionalProperties": true });
     };
-    let takes_objects = match schema.get("type") {
-        None => true,
-        Some(Value::Array(types)) => types.iter().any(|kind| kind == "object"),
-        Some(kind) => kind == "object",
-    };
-    if takes_objects {
+    if is_object_type(schema.get("type")) {
         let mut narrowed = schema;
         narrowed.insert("type".to_owned(), "object".into());
         return Value::Object(narrowed);
@@ -141,6 +136,20 @@ fn parameters(manifest: &Manifest) -> Value {
     // References inside the schema must be adapted to its new place.
     let moved = moved(Value::Object(schema));
     json!({ "type": "object", "properties": { "input": moved }, "required": ["input"], "additionalProperties": false })
+}
+
+/// Whether the arguments of a tool are the input itself, and not its member `input`.
+#[must_use]
+pub fn takes_objects(input_schema: Option<&Value>) -> bool {
+    input_schema.is_none_or(|schema| is_object_type(schema.get("type")))
+}
+
+fn is_object_type(kind: Option<&Value>) -> bool {
+    match kind {
+        None => true,
+        Some(Value::Array(types)) => types.iter().any(|kind| kind == "object"),
+        Some(kind) => kind == "object",
+    }
 }
 
 fn moved(schema: Value) -> Value {

@@ -65,8 +65,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// `refinery_core` logs each known migration, even if none is due.
-const ALWAYS: &str = "refinery_core=warn";
+/// `refinery_core` logs each known migration, even if none is due; `rmcp` logs messages, which contain inputs.
+const ALWAYS: &str = "refinery_core=warn,rmcp=off";
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -21,7 +21,7 @@ fn recorded(name: &str) -> String {
 }
 
 /// Fails with the lines that were lost or added.
-fn assert_same_lines(current: &BTreeSet<String>, name: &str) {
+pub(crate) fn assert_same_lines(current: &BTreeSet<String>, name: &str) {
     let text = recorded(name);
     let recorded: BTreeSet<_> = text.lines().map(ToOwned::to_owned).collect();
     let lost: Vec<_> = recorded.difference(current).collect();

@@ -108,6 +108,11 @@ fn commands_of_skill_specification_run() {
 }
 
 #[test]
+fn commands_of_mcp_document_run() {
+    runs("docs/MCP.md");
+}
+
+#[test]
 fn commands_of_migration_document_run() {
     runs("docs/MIGRATION.md");
 }

@@ -12,6 +12,8 @@ mod cli_dev;
 mod cli_docs;
 mod cli_hostile;
 mod cli_local;
+#[cfg(target_os = "linux")]
+mod cli_mcp;
 mod cli_mistakes;
 #[cfg(unix)]
 mod cli_open;
@@ -41,6 +43,7 @@ mod folders;
 mod full_disk;
 #[cfg(unix)]
 mod get_script;
+mod grpc;
 mod gvisor;
 #[cfg(target_os = "linux")]
 mod hosts;
@@ -52,6 +55,8 @@ mod install_script;
 mod lifecycle;
 #[cfg(unix)]
 mod lost_engine;
+#[cfg(target_os = "linux")]
+mod mcp;
 #[cfg(target_os = "linux")]
 #[expect(clippy::duplicate_mod, reason = "the same promises, on another backend")]
 mod native;

@@ -72,6 +72,7 @@ impl Server {
             .arg("serve")
             .env("SKILLBOX_DATA_DIR", data)
             .env("SKILLBOX_API_PORT", &port)
+            .env("SKILLBOX_GRPC_PORT", "0")
             .env("SKILLBOX_LOG", "skillbox=info")
             .env("HOME", data)
             .envs(images())

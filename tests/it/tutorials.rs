@@ -246,6 +246,11 @@ fn every_shell_block_runs_or_has_a_reason() {
             } else if line == "```sh clients" {
                 // In the full run: it needs package indexes and minutes.
                 assert!(read("tests/clients.sh").contains(&name), "no script runs {name}");
+            } else if line == "```sh grpc" {
+                assert!(
+                    read("tests/grpc-clients.sh").contains(&name),
+                    "no script runs {name}"
+                );
             } else if ["```sh", "```bash", "```console"]
                 .iter()
                 .any(|shell| line.starts_with(shell))

@@ -82,6 +82,11 @@ impl EmbeddedClient {
         self.wait(self.engine.maintenance().readiness())
     }
 
+    #[cfg(feature = "mcp")]
+    pub(super) fn mark_as_ran(&self) {
+        self.ran.set(true);
+    }
+
     pub(crate) fn wait<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }

@@ -5,6 +5,8 @@ mod deps;
 mod embedded;
 mod executions;
 mod keys;
+#[cfg(feature = "mcp")]
+mod mcp;
 mod remote;
 mod run_body;
 mod runs;
@@ -96,7 +98,7 @@ pub(crate) fn server(config: &Config, url: &str, console: &Console) -> Result<Re
 }
 
 /// The configured key. A server on this machine also accepts the key in the data folder.
-fn key_for(config: &Config, url: &str) -> Result<SecretString> {
+pub(crate) fn key_for(config: &Config, url: &str) -> Result<SecretString> {
     if let Some(key) = &config.api_key {
         return Ok(key.expose_secret().into());
     }

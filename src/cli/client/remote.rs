@@ -20,7 +20,7 @@ use crate::http::Ready;
 use crate::limits;
 use crate::store::Saved;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RemoteClient {
     pub(super) base: String,
     key: SecretString,
@@ -175,6 +175,27 @@ impl RemoteClient {
         self.send_with(call, request.body(SendBody::from_owned_reader(content)))
     }
 
+    /// Sends a message of another protocol. The response may have any status.
+    #[cfg(feature = "mcp")]
+    pub(super) fn send_message(
+        &self,
+        call: &ApiCall<'_>,
+        headers: &[(&'static str, String)],
+        message: Vec<u8>,
+    ) -> Result<Response<Body>> {
+        let request = headers
+            .iter()
+            .fold(self.request(call), |request, (name, value)| {
+                request.header(*name, value)
+            })
+            .header("content-type", "application/json")
+            .body(message)
+            .map_err(|error| Failure::internal("writing the request", error))?;
+        let request = self.agent.configure_request(request);
+        let request = request.timeout_recv_response(Some(call.answer_max)).build();
+        self.check_answer(self.agent.run(request))
+    }
+
     fn send_with<B: AsSendBody>(
         &self,
         call: &ApiCall<'_>,
@@ -218,7 +239,7 @@ impl RemoteClient {
     }
 
     /// A successful response, or the server's error.
-    fn check_status(
+    pub(super) fn check_status(
         &self,
         answer: std::result::Result<Response<Body>, ureq::Error>,
     ) -> Result<Response<Body>> {

@@ -18,14 +18,13 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::authorization::Call;
-use super::budget::BudgetShare;
-use super::executions::envelope;
+use super::executions::{accepted, envelope};
 use super::extract::{Path, Query};
 use super::problem::ProblemResponse;
 use super::response;
 use super::state::StreamPermit;
 use crate::api::events::{EndEvent, PrintedEvent, StatusEvent};
-use crate::api::{executions, words};
+use crate::api::{Mode, executions, words};
 use crate::engine::{RunOptions, RunRequest, Subscription};
 use crate::error::Error;
 use crate::execution::{Bookmark, EnvelopePart, Execution, Omitted, Phase, Reason, Stream, TranscriptEvent};
@@ -72,90 +71,150 @@ pub(crate) async fn events(
     headers: HeaderMap,
 ) -> Result<Response, ProblemResponse> {
     let from = last_event_id::<Bookmark>(&headers, query.last_event_id.as_deref())?.unwrap_or_default();
-    let permit = call.state.stream_permit(call.tenant())?;
-    let subscription = executions::follow(call.engine(), &call.caller, id, from).await?;
+    let events = ExecutionEvents::follow(call, id, from).await?;
     if from.phase == Phase::End {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let stream = EventResponse {
-        omitted: query.omit,
-        ..EventResponse::new(call, subscription, permit)
-    };
-    Ok(stream.respond())
+    Ok(events.omitting(query.omit).respond())
 }
 
-/// Runs a request and responds with its events. Errors before the execution is recorded are ordinary error responses.
-pub(crate) async fn run(
-    call: Call,
-    request: RunRequest,
-    options: RunOptions,
-    body: BudgetShare,
-) -> Result<Response, ProblemResponse> {
-    let permit = call.state.stream_permit(call.tenant())?;
-    let (watcher, watched) = oneshot::channel();
-    let (engine, caller) = (call.engine().clone(), call.caller.clone());
-    let mut run = Box::pin(async move {
-        let done = executions::run(&engine, &caller, request, options, Some(watcher)).await;
-        drop(body);
-        done
-    });
-    let subscription = tokio::select! {
-        biased;
-        Ok(subscription) = watched => subscription,
-        done = &mut run => {
-            let id = done?.new.id;
-            executions::follow(call.engine(), &call.caller, id, Bookmark::default()).await?
+/// The events of an execution for one client.
+pub(crate) struct ExecutionEvents {
+    pub(crate) call: Call,
+    pub(crate) subscription: Subscription,
+    pub(crate) omitted: Omitted,
+    _permit: StreamPermit,
+    _run: Option<AttachedRun>,
+}
+
+impl ExecutionEvents {
+    /// Runs or queues a request. Errors before the execution is recorded are ordinary errors. `body` is held until the end of a
+    /// synchronous run.
+    pub(crate) async fn run(
+        call: Call,
+        request: RunRequest,
+        mode: Mode,
+        options: RunOptions,
+        body: impl Send + 'static,
+    ) -> Result<Self, Error> {
+        let options = accepted(&call, options)?;
+        match mode {
+            Mode::Sync => Self::attached(call, request, options, body).await,
+            Mode::Async => {
+                let permit = call.state.stream_permit(call.tenant())?;
+                let id = executions::submit(call.engine(), &call.caller, request, options)
+                    .await?
+                    .new
+                    .id;
+                Self::with(call, permit, id, Bookmark::default()).await
+            }
         }
-    };
-    // Dropped on disconnect, like a request that waits for the result.
-    let run: AttachedRun = Box::pin(async { drop(run.await) });
-    tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
-    let stream = EventResponse {
-        _run: Some(run),
-        ..EventResponse::new(call, subscription, permit)
-    };
-    Ok(stream.respond())
-}
+    }
 
-/// Queues a request and responds with its events. A disconnect only ends the stream.
-pub(crate) async fn submit(
-    call: Call,
-    request: RunRequest,
-    options: RunOptions,
-) -> Result<Response, ProblemResponse> {
-    let permit = call.state.stream_permit(call.tenant())?;
-    let (engine, caller) = (call.engine(), &call.caller);
-    let id = executions::submit(engine, caller, request, options).await?.new.id;
-    let subscription = executions::follow(engine, caller, id, Bookmark::default()).await?;
-    Ok(EventResponse::new(call, subscription, permit).respond())
+    /// From a position on, also of an execution that has ended.
+    pub(crate) async fn follow(call: Call, id: ExecutionId, from: Bookmark) -> Result<Self, Error> {
+        let permit = call.state.stream_permit(call.tenant())?;
+        Self::with(call, permit, id, from).await
+    }
+
+    async fn with(call: Call, permit: StreamPermit, id: ExecutionId, from: Bookmark) -> Result<Self, Error> {
+        let subscription = executions::follow(call.engine(), &call.caller, id, from).await?;
+        tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(id));
+        Ok(Self {
+            call,
+            subscription,
+            omitted: Omitted::default(),
+            _permit: permit,
+            _run: None,
+        })
+    }
+
+    /// The run is dropped with the events, like a request that waits for the result.
+    async fn attached(
+        call: Call,
+        request: RunRequest,
+        options: RunOptions,
+        body: impl Send + 'static,
+    ) -> Result<Self, Error> {
+        let permit = call.state.stream_permit(call.tenant())?;
+        let (watcher, watched) = oneshot::channel();
+        let (engine, caller) = (call.engine().clone(), call.caller.clone());
+        let mut run = Box::pin(async move {
+            let done = executions::run(&engine, &caller, request, options, Some(watcher)).await;
+            drop(body);
+            done
+        });
+        let subscription = tokio::select! {
+            biased;
+            Ok(subscription) = watched => subscription,
+            done = &mut run => {
+                let id = done?.new.id;
+                executions::follow(call.engine(), &call.caller, id, Bookmark::default()).await?
+            }
+        };
+        tracing::Span::current().record(field::EXECUTION_ID, tracing::field::display(subscription.id()));
+        Ok(Self {
+            call,
+            subscription,
+            omitted: Omitted::default(),
+            _permit: permit,
+            _run: Some(Box::pin(async { drop(run.await) })),
+        })
+    }
+
+    /// Without these parts.
+    pub(crate) fn omitting(self, omitted: Omitted) -> Self {
+        Self { omitted, ..self }
+    }
+
+    /// The next event that is not omitted. Cancel-safe.
+    pub(crate) async fn next(&mut self) -> Option<TranscriptEvent> {
+        loop {
+            let event = self.subscription.next().await?;
+            let is_log = matches!(
+                event,
+                TranscriptEvent::Printed { .. } | TranscriptEvent::Logged(_)
+            );
+            if !(is_log && self.omitted.logs) {
+                return Some(event);
+            }
+        }
+    }
+
+    /// A response of server-sent events.
+    pub(crate) fn respond(self) -> Response {
+        let response = EventResponse {
+            events: self,
+            result: None,
+        };
+        respond(stream::unfold(response, async |mut response| {
+            response.piece().await.map(|piece| (piece, response))
+        }))
+    }
 }
 
 /// Streams the output of an execution as plain text.
 pub(crate) async fn plain(call: &Call, id: ExecutionId, wanted: Option<Stream>) -> Result<Body, Error> {
-    let permit = call.state.stream_permit(call.tenant())?;
-    let subscription = executions::follow(call.engine(), &call.caller, id, Bookmark::default()).await?;
-    let pieces = stream::try_unfold(
-        (subscription, permit),
-        move |(mut subscription, permit)| async move {
-            loop {
-                match timeout(limits::EVENTS_KEEP_ALIVE, subscription.next()).await {
-                    Ok(Some(TranscriptEvent::Printed { stream, bytes }))
-                        if wanted.is_none_or(|wanted| wanted == stream) =>
-                    {
-                        return Ok(Some((Bytes::from(bytes), (subscription, permit))));
-                    }
-                    // An error, so that the client does not take the output for complete.
-                    Ok(Some(TranscriptEvent::End {
-                        reason: Reason::Shutdown,
-                        ..
-                    })) => return Err(Error::internal("the server stops")),
-                    Ok(None) => return Ok(None),
-                    // Polling counts as activity of the connection: a program may print nothing for long.
-                    Ok(Some(_)) | Err(_) => {}
+    let events = ExecutionEvents::follow(call.clone(), id, Bookmark::default()).await?;
+    let pieces = stream::try_unfold(events, move |mut events| async move {
+        loop {
+            match timeout(limits::EVENTS_KEEP_ALIVE, events.next()).await {
+                Ok(Some(TranscriptEvent::Printed { stream, bytes }))
+                    if wanted.is_none_or(|wanted| wanted == stream) =>
+                {
+                    return Ok(Some((Bytes::from(bytes), events)));
                 }
+                // An error, so that the client does not take the output for complete.
+                Ok(Some(TranscriptEvent::End {
+                    reason: Reason::Shutdown,
+                    ..
+                })) => return Err(Error::internal("the server stops")),
+                Ok(None) => return Ok(None),
+                // Polling counts as activity of the connection: a program may print nothing for long.
+                Ok(Some(_)) | Err(_) => {}
             }
-        },
-    );
+        }
+    });
     Ok(Body::from_stream(pieces))
 }
 
@@ -195,33 +254,12 @@ pub(crate) fn respond(events: impl EventStream<Item = Bytes> + Send + 'static) -
 type AttachedRun = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 struct EventResponse {
-    call: Call,
-    subscription: Subscription,
+    events: ExecutionEvents,
     /// A result that waits for the memory budget.
     result: Option<Arc<Execution>>,
-    omitted: Omitted,
-    _permit: StreamPermit,
-    _run: Option<AttachedRun>,
 }
 
 impl EventResponse {
-    fn new(call: Call, subscription: Subscription, permit: StreamPermit) -> Self {
-        Self {
-            call,
-            subscription,
-            result: None,
-            omitted: Omitted::default(),
-            _permit: permit,
-            _run: None,
-        }
-    }
-
-    fn respond(self) -> Response {
-        respond(stream::unfold(self, async |mut response| {
-            response.piece().await.map(|piece| (piece, response))
-        }))
-    }
-
     /// The next piece of the stream, or a keep-alive comment.
     async fn piece(&mut self) -> Option<Bytes> {
         let next = timeout(limits::EVENTS_KEEP_ALIVE, self.event()).await;
@@ -232,14 +270,15 @@ impl EventResponse {
         if self.result.is_some() {
             return self.result().await;
         }
-        let received = self.next_wanted().await?;
-        let id = self.subscription.bookmark();
+        let received = self.events.next().await?;
+        let subscription = &self.events.subscription;
+        let id = subscription.bookmark();
         Some(match received {
             TranscriptEvent::Status(status) => {
                 let value = StatusEvent {
-                    execution_id: self.subscription.id(),
+                    execution_id: subscription.id(),
                     status,
-                    queue_position: self.subscription.queue_position(),
+                    queue_position: subscription.queue_position(),
                 };
                 event(id, EventName::Status, &value)
             }
@@ -258,33 +297,24 @@ impl EventResponse {
         })
     }
 
-    /// The next event that is not omitted. Cancel-safe.
-    async fn next_wanted(&mut self) -> Option<TranscriptEvent> {
-        loop {
-            let event = self.subscription.next().await?;
-            let is_log = matches!(
-                event,
-                TranscriptEvent::Printed { .. } | TranscriptEvent::Logged(_)
-            );
-            if !(is_log && self.omitted.logs) {
-                return Some(event);
-            }
-        }
-    }
-
     /// The result, once the memory budget allows it: many clients can read it at once.
     async fn result(&mut self) -> Option<Bytes> {
         let execution = Arc::clone(self.result.as_ref()?);
+        let ExecutionEvents {
+            call,
+            subscription,
+            omitted,
+            ..
+        } = &self.events;
         let write = || {
-            let envelope = envelope(&self.call, &execution).without(self.omitted);
-            let text = response::text(&envelope)?;
+            let text = response::text(&envelope(call, &execution).without(*omitted))?;
             Ok(encode_event(
-                self.subscription.bookmark(),
+                subscription.bookmark(),
                 EventName::Result.as_str(),
                 &text,
             ))
         };
-        let text = response::wait_for_budget(&self.call.state.answers, self.call.tenant(), write).await;
+        let text = response::wait_for_budget(&call.state.answers, call.tenant(), write).await;
         self.result = None;
         text.ok()
     }

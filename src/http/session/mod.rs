@@ -24,7 +24,8 @@ use crate::ids::SessionId;
 use crate::limits;
 
 use cookie::SessionCookie;
-use same_origin::OriginRule;
+
+pub(crate) use same_origin::{OriginRule, check as check_origin};
 
 pub(crate) use credentials::{Credentials, presented, request_source, unauthenticated};
 
@@ -45,7 +46,7 @@ impl FromRequestParts<Arc<ApiState>> for Visit {
     async fn from_request_parts(parts: &mut Parts, state: &Arc<ApiState>) -> Result<Self, ProblemResponse> {
         require_dashboard(state)?;
         let host = requested_host(parts)?;
-        same_origin::check(&parts.headers, state.server_url(), host, OriginRule::IfSent)?;
+        check_origin(&parts.headers, state.server_url(), host, OriginRule::IfSent)?;
         Ok(Self {
             cookie: SessionCookie::new(state.server_url(), host),
             source: request_source(parts),

@@ -8,7 +8,7 @@ use super::browser::{Browser, link, sign_in, text};
 use super::client::{Call, TestServer};
 use crate::server::Server;
 
-async fn entries(server: &TestServer) -> Vec<Value> {
+pub(crate) async fn entries(server: &TestServer) -> Vec<Value> {
     let (mut found, mut path) = (Vec::new(), "/v1/audit?limit=2".to_owned());
     loop {
         let page = server.ask(Call::get(&path)).await.json();

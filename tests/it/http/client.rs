@@ -13,7 +13,8 @@ use skillbox::auth::{ApiKey, Scope, Scopes};
 use skillbox::bundle::artifacts::ArtifactTar;
 use skillbox::engine::{Engine, NewKey, ProofSettings, RetentionPolicy};
 use skillbox::execution::{CodeResults, JsonText, Logs};
-use skillbox::http::{App, ConnectionLimits, Settings, app, serve};
+use skillbox::grpc::with_rest;
+use skillbox::http::{Api, App, ConnectionLimits, Settings, serve};
 use skillbox::sandbox::{Completion, Error, Job, ProgramOutput, Report, Sandbox};
 use skillbox::skill::Language;
 use tokio::net::TcpListener;
@@ -68,7 +69,7 @@ impl TestServer {
         assert!(engine.keys().adopt_first(&key).await.unwrap());
         Self {
             admin: key.reveal().to_owned(),
-            router: app(engine.clone(), settings).router,
+            router: router(engine.clone(), settings),
             engine,
             folder,
         }
@@ -77,7 +78,7 @@ impl TestServer {
     /// The same data with other settings.
     pub(crate) fn again_with(self, settings: &Settings) -> Self {
         Self {
-            router: app(self.engine.clone(), settings).router,
+            router: router(self.engine.clone(), settings),
             ..self
         }
     }
@@ -174,6 +175,11 @@ impl TestServer {
         assert_eq!(reply.status, StatusCode::OK, "{}", reply.text());
         reply.json()
     }
+}
+
+/// Both APIs, as on one port.
+fn router(engine: Engine, settings: &Settings) -> Router {
+    with_rest(&Api::new(engine, settings)).router
 }
 
 /// The next piece of a stream that goes on.

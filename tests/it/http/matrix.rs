@@ -10,11 +10,13 @@ use super::client::{Call, TestServer};
 /// let in (whatever comes of it).
 ///
 /// Columns: no key, malformed, revoked, expired, `run`, `skills`, `admin`.
-const TABLE: &[(&str, &str)] = &[
+pub(crate) const TABLE: &[(&str, &str)] = &[
     ("GET /", "ooooooo"),
     ("GET /healthz", "ooooooo"),
+    ("POST /mcp", "----ooo"),
     ("GET /metrics", "----xxo"),
     ("GET /openapi.json", "ooooooo"),
+    ("GET /proto/skillbox/v1/skillbox.proto", "ooooooo"),
     ("GET /readyz", "ooooooo"),
     ("GET /sdk", "ooooooo"),
     ("GET /sdk/{*path}", "ooooooo"),
@@ -231,7 +233,7 @@ async fn revoked_key_stops_working_immediately() {
 }
 
 /// Keys of each column of the table.
-async fn callers(server: &TestServer) -> Vec<Option<String>> {
+pub(crate) async fn callers(server: &TestServer) -> Vec<Option<String>> {
     let revoked = server.key("default", &[Scope::Admin]).await;
     revoke(server, &revoked).await;
     let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_millis(500);

@@ -1,10 +1,10 @@
 //! The REST door, asked without a network; only `serve` opens real connections.
 
-mod audit;
+pub(crate) mod audit;
 mod blobs;
 mod browser;
 mod changes;
-mod client;
+pub(crate) mod client;
 mod code;
 mod conformance;
 mod deletion;
@@ -17,7 +17,9 @@ mod filters;
 mod floods;
 mod keys;
 mod logs;
-mod matrix;
+pub(crate) mod matrix;
+mod mcp;
+mod mcp_skills;
 mod metrics;
 #[cfg(target_os = "linux")]
 mod prove;

@@ -33,6 +33,32 @@ const FORMATS = [
   { id: 'prompt', label: 'Prompt' },
 ];
 
+const AGENTS = [
+  { id: 'claude-code', label: 'Claude Code' },
+  { id: 'claude-desktop', label: 'Claude Desktop' },
+  { id: 'cursor', label: 'Cursor' },
+  { id: 'vscode', label: 'VS Code' },
+];
+
+/** The entry that `skillbox mcp config` prints. @param {string} agent */
+function mcpEntry(agent) {
+  const origin = location.origin;
+  /** @param {string} variable */
+  const server = (variable) => ({
+    url: `${origin}/mcp`,
+    headers: { Authorization: `Bearer \${${variable}}` },
+  });
+  if (agent === 'claude-code') return { mcpServers: { skillbox: { type: 'http', ...server('SKILLBOX_API_KEY') } } };
+  if (agent === 'cursor') return { mcpServers: { skillbox: server('env:SKILLBOX_API_KEY') } };
+  if (agent === 'claude-desktop') {
+    const env = { SKILLBOX_SERVER_URL: origin, SKILLBOX_API_KEY: 'skb_…' };
+    return { mcpServers: { skillbox: { command: 'skillbox', args: ['mcp'], env } } };
+  }
+  const id = 'skillbox-api-key';
+  const input = { type: 'promptString', id, description: 'API key of Skillbox', password: true };
+  return { servers: { skillbox: { type: 'http', ...server(`input:${id}`) } }, inputs: [input] };
+}
+
 const REQUEST = JSON.stringify({
   code: 'def main(args):\n    return args["n"] * 2',
   language: 'python',
@@ -96,6 +122,16 @@ function Ways() {
   </${Card}>`;
 }
 
+function Agents() {
+  const [agent, setAgent] = useState('claude-code');
+  return html`<${Card} title="Agents" action=${html`<${Choice} label="Agent" items=${AGENTS} selected=${agent} onSelect=${setAgent} />`}>
+    <div class="stack">
+      <p class="muted">Skills and code as tools over MCP: an entry for the agent's configuration.</p>
+      <${CodeBlock} code=${JSON.stringify(mcpEntry(agent), null, 2)} label="Copy the entry" />
+    </div>
+  </${Card}>`;
+}
+
 /** The text of an answer, indented if it is JSON. @param {string} text */
 function readable(text) {
   try {
@@ -133,7 +169,7 @@ export default function Connect() {
     <${PageHead} title="Connect" />
     <div class="stack">
       <${Server} session=${session} />
-      ${allows('run') && html`<${Ways} />`}
+      ${allows('run') && html`<${Ways} /><${Agents} />`}
       ${(allows('run') || allows('skills')) && html`<${Tools} />`}
     </div>
   </div>`;
