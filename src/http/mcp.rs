@@ -62,7 +62,18 @@ async fn handle(
         return Ok(StatusCode::ACCEPTED.into_response());
     }
     let mut permit = None;
-    if let MessageKind::ToolCall { streams } = message.kind {
+    let reads = matches!(
+        message.kind,
+        MessageKind::Read | MessageKind::ToolCall { reads: true, .. }
+    );
+    // What is read exists several times, as bytes and as text, until the response is complete.
+    let reading = reads.then(|| {
+        call.state
+            .answers
+            .hold(call.tenant(), limits::MCP_READ_BYTES_HELD)
+    });
+    let reading = reading.transpose()?;
+    if let MessageKind::ToolCall { streams, .. } = message.kind {
         // Reject before the run if memory for the response is exhausted.
         drop(call.state.answers.hold(call.tenant(), limits::ANSWER_BYTES_MAX)?);
         permit = streams
@@ -76,7 +87,6 @@ async fn handle(
     parts.headers.remove(header::AUTHORIZATION);
     let request = Request::from_parts(parts, Full::new(Bytes::from(bytes)));
     let answered = answer(client, message, request, &call.state.mcp_calls, id).await;
-    drop(held);
     let (mut parts, body) = answered.into_parts();
     if is_initialize {
         parts.headers.insert(SESSION, new_session()?);
@@ -84,6 +94,7 @@ async fn handle(
     let body = match axum::body::HttpBody::size_hint(&body).exact() {
         Some(_) => {
             let bytes = axum::body::to_bytes(Body::new(body), usize::MAX).await;
+            drop((held, reading));
             response::body_always(
                 &call.state.answers,
                 call.tenant(),
@@ -91,7 +102,7 @@ async fn handle(
             )
         }
         None => Body::from_stream(Body::new(body).into_data_stream().map(move |piece| {
-            let _ = &permit;
+            let _ = (&permit, &held, &reading);
             piece
         })),
     };

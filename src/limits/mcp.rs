@@ -8,6 +8,8 @@ use super::{KIB, MIB, OUTPUT_BYTES_MAX};
 pub const MCP_BODY_BYTES_MAX: u64 = 4 * MIB;
 /// One resource: the largest output fits.
 pub const MCP_RESOURCE_BYTES_MAX: u64 = OUTPUT_BYTES_MAX;
+/// Part of [`ANSWERS_BYTES_MAX`](super::ANSWERS_BYTES_MAX) that a call holds while it reads a resource: bytes, base64, JSON and the response.
+pub const MCP_READ_BYTES_HELD: u64 = 4 * MCP_RESOURCE_BYTES_MAX;
 /// Skills that are offered as tools of their own. More of them would fill a model's context.
 pub const MCP_SKILL_TOOLS_MAX: usize = 40;
 /// Output or log in a result; longer ones are cut and linked.

@@ -20,10 +20,13 @@ pub struct Message {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     Initialize,
-    /// `streams` if the client asked for progress.
+    /// `streams` if the client asked for progress, `reads` if the tool reads a file.
     ToolCall {
         streams: bool,
+        reads: bool,
     },
+    /// Reads a resource.
+    Read,
     /// Cancels the request with this id, as JSON.
     Cancelled {
         request: String,
@@ -42,6 +45,8 @@ struct Envelope {
 #[serde(default, rename_all = "camelCase")]
 struct Params {
     request_id: Option<Box<RawValue>>,
+    /// A text, or whatever else the protocol's library will reject.
+    name: Option<serde_json::Value>,
     arguments: Option<Box<RawValue>>,
     #[serde(rename = "_meta")]
     meta: Option<Meta>,
@@ -68,7 +73,9 @@ impl Message {
             (Some("initialize"), _) => MessageKind::Initialize,
             (Some("tools/call"), _) => MessageKind::ToolCall {
                 streams: params.meta.is_some_and(|meta| meta.progress_token.is_some()),
+                reads: params.name.is_some_and(|name| name == "read_file"),
             },
+            (Some("resources/read"), _) => MessageKind::Read,
             (Some("notifications/cancelled"), Some(request)) => MessageKind::Cancelled {
                 request: json(request),
             },
@@ -117,7 +124,25 @@ mod tests {
         assert_eq!(kind(cancelled), MessageKind::Cancelled { request });
         let call = "{\"method\": \"tools/call\", \"id\": 7, \"params\": {\"_meta\": {\"progressToken\": 0}, \"arguments\": {\"n\": 1.10}}}";
         let call = Message::read(call.as_bytes()).unwrap();
-        assert_eq!(call.kind, MessageKind::ToolCall { streams: true });
+        assert_eq!(
+            call.kind,
+            MessageKind::ToolCall {
+                streams: true,
+                reads: false
+            }
+        );
+        let read = "{\"method\": \"tools/call\", \"id\": 7, \"params\": {\"name\": \"read_file\"}}";
+        assert_eq!(
+            kind(read),
+            MessageKind::ToolCall {
+                streams: false,
+                reads: true
+            }
+        );
+        assert_eq!(
+            kind("{\"method\": \"resources/read\", \"id\": 1}"),
+            MessageKind::Read
+        );
         assert_eq!(call.id.as_deref(), Some("7"));
         assert_eq!(call.arguments.unwrap().get(), "{\"n\": 1.10}");
     }
