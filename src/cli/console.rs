@@ -82,7 +82,7 @@ pub(crate) enum ForeignText {
 pub(crate) fn no_value() -> Failure {
     Failure::new(
         Exit::Usage,
-        "--format value prints the output of an execution or a new key: it is for `run`, `exec show`, `exec wait`, `exec watch`, \
+        "--format value prints the output of an execution or a new key: it is for `run`, `skill dev`, `exec show`, `exec wait`, `exec watch`, \
          `exec rerun`, `key create` and `key rotate`",
     )
 }

@@ -246,7 +246,7 @@ impl Command {
     /// Whether `--format value` prints something: an output, or a new key.
     fn has_value(&self) -> bool {
         match self {
-            Self::Run(_) => true,
+            Self::Run(_) | Self::Skill(skill::SkillCommand::Dev(_)) => true,
             Self::Key(KeyCommand::Managed(command)) => command.makes_key(),
             Self::Exec(command) => command.has_value(),
             _ => false,
