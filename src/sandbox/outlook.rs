@@ -1,6 +1,6 @@
 //! Which backend would run the next execution, and why the others would not.
 
-use super::{Backend as _, BackendKind};
+use super::Backend as _;
 use super::{Error, Sandbox, promises};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,7 +97,11 @@ impl Sandbox {
             Self::Auto(auto) => Box::pin(auto.outlook()).await,
             #[cfg(feature = "testing")]
             Self::Scripted(scripted) => {
-                let outlook = Outlook::of(BackendKind::Scripted.as_str(), "test".to_owned(), Vec::new());
+                let outlook = Outlook::of(
+                    super::BackendKind::Scripted.as_str(),
+                    "test".to_owned(),
+                    Vec::new(),
+                );
                 outlook.unless_failed(scripted.check().await)
             }
         }
