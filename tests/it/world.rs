@@ -53,6 +53,11 @@ pub(crate) fn missing(what: &str, why: &str) {
     println!("skipped: {what} is missing: {why}");
 }
 
+/// Calls of a load test, by all its clients: few enough for each change, or as many as `SKILLBOX_TEST_CALLS` says.
+pub(crate) fn calls() -> usize {
+    std::env::var("SKILLBOX_TEST_CALLS").map_or(200, |text| text.parse().unwrap())
+}
+
 /// Runs a test again in a process of its own, whose memory is its own. True there.
 pub(crate) async fn alone(test: &str) -> bool {
     const ALONE: &str = "SKILLBOX_TEST_ALONE";
