@@ -43,8 +43,9 @@ export SKILLBOX_API_KEY
 
 # Also something to find: a skill and a blob.
 "$binary" skill push examples/skills/text-summary >/dev/null
-second=$("$binary" key create second --scope run --scope skills --format json |
+second=$("$binary" key create second --tenant second --scope run --scope skills --format json |
     python3 -c 'import json, sys; print(json.load(sys.stdin)["api_key"])')
+SKILLBOX_API_KEY=$second "$binary" skill push examples/skills/text-summary >/dev/null
 
 check() { # NAME KEY
     printf '\n-- %s key\n' "$1"

@@ -123,6 +123,9 @@ test_typescript() {
         "$node" --version
         (PATH=$(dirname "$node"):$PATH && node --test) >"$folder/node-tests" || { cat "$folder/node-tests" >&2; exit 1; }
         grep -E '(pass|skipped) [0-9]' "$folder/node-tests"
+        if [ "$("$node" -p 'process.versions.node.split(".")[0]')" = 22 ]; then
+            (SKILLBOX_SDK_TEST_LONG=1 "$node" --test tests/archives.test.js) >"$folder/node-tests" || { cat "$folder/node-tests" >&2; exit 1; }
+        fi
         (cd "$folder/node-example" && "$node" example.mjs) >"$folder/node-printed"
         expect_example <"$folder/node-printed"
     done
