@@ -53,7 +53,7 @@ fn open_without_server_says_what_to_do() {
     let refused = shell.run(&["open"]);
     assert_eq!(refused.code, 69, "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("is the server running?"),
+        refused.stderr.contains("start it with `skillbox serve`"),
         "{}",
         refused.stderr
     );

@@ -246,7 +246,7 @@ fn typing_errors_are_answered_with_what_is_meant() {
             &["run", "eats-nothing", "--version", "1.3.0"],
             "its newest versions: 1.2.0",
         ),
-        (&["skil", "list"], "a similar subcommand exists: 'skill'"),
+        (&["skil", "list"], "similar subcommands exist: 'sdk', 'skill'"),
         (
             &["run", "--code", "greets.py", "--requirement", "requirements.txt"],
             "use --requirements requirements.txt",

@@ -13,6 +13,7 @@ const ROUTES_LEFT_OUT: &[(&str, &str)] = &[
     ("GET /healthz", "`Health` asks /readyz, which says more"),
     ("GET /metrics", "for Prometheus"),
     ("GET /openapi.json", "for generators"),
+    ("GET /proto/skillbox/v1/skillbox.proto", "for generators"),
     ("GET /sdk", "for people who fetch a library"),
     ("GET /sdk/{path}", "for people who fetch a library"),
     ("GET /v1/audit", "administration"),
