@@ -51,7 +51,7 @@ SKILLBOX_API_KEY=$(cat "$folder/data/admin.key")
 export SKILLBOX_API_KEY
 "$folder/venv/bin/python" -c 'from skillbox import Client; Client().register_skill("../skills/text-summary")'
 
-# No SDK may connect to another host: the Agents SDK sends traces unless it is told not to.
+# No SDK may connect to another host: the Agents SDK sends traces unless that is disabled.
 export OPENAI_BASE_URL=http://127.0.0.1:$model/v1 OPENAI_API_KEY=none OPENAI_AGENTS_DISABLE_TRACING=1
 export ANTHROPIC_BASE_URL=http://127.0.0.1:$model ANTHROPIC_API_KEY=none
 digest=$(printf skillbox | sha256sum | cut -d ' ' -f 1)

@@ -27,7 +27,7 @@ pub(super) struct Receiver {
     pub(super) rest: RestApi,
 }
 
-/// When the client stops waiting, if it said so.
+/// When the client stops waiting, if it has a deadline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline(pub(super) Instant);
 

@@ -46,7 +46,7 @@ impl McpClient {
     pub(super) async fn run(&self, spec: RunSpec, context: CallContext) -> Result<Option<Execution>, Error> {
         let options = RunOptions {
             idempotency_key: idempotency_key(&context.meta)?,
-            // An answer that nobody receives cannot be fetched later.
+            // An answer without a receiver cannot be fetched later.
             on_disconnect: OnDisconnect::Cancel,
             key: Some(ExecutionKey {
                 id: self.caller.key(),
