@@ -114,7 +114,7 @@ pub(crate) fn document(table: &RouteTable) -> Value {
     document
 }
 
-/// A parameter cannot be `null`, only absent. An event stream is text, whose structure is that of its events.
+/// A parameter or a body cannot be `null`, only absent. An event stream is text, whose structure is that of its events.
 fn describe_wire(operation: &mut Value) {
     let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
     for parameter in parameters.into_iter().flatten() {
@@ -123,6 +123,13 @@ fn describe_wire(operation: &mut Value) {
         {
             *kind = json!("string");
         }
+    }
+    let body = operation.pointer_mut("/requestBody/content/application~1json/schema");
+    if let Some(schema) = body
+        && let Some(kinds) = schema.get("oneOf").and_then(Value::as_array)
+        && kinds.contains(&json!({"type": "null"}))
+    {
+        *schema = kinds[0].clone();
     }
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     for (_, response) in responses.into_iter().flatten() {
