@@ -404,12 +404,10 @@ for part in range(3):
     });
     assert_eq!(texts, expected.collect::<Vec<_>>());
     let time = |part: &Value| part["time"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
-    for pair in parts.windows(2) {
-        let apart = (time(&pair[1]) - time(&pair[0]))
-            .total(jiff::Unit::Millisecond)
-            .unwrap();
-        assert!((50.0..5000.0).contains(&apart), "{parts:#?}");
-    }
+    // A busy machine moves single parts by more than the pauses between them.
+    assert!(parts.is_sorted_by_key(time), "{parts:#?}");
+    let span = time(parts.last().unwrap()) - time(&parts[0]);
+    assert!(span.total(jiff::Unit::Millisecond).unwrap() > 600.0, "{parts:#?}");
     let only = door.get(&path("&stream=stderr"), &[]).await.bytes().await.0;
     let only: Value = serde_json::from_slice(&only).unwrap();
     assert_eq!(only["parts"].as_array().unwrap().len(), 3);
