@@ -1,5 +1,6 @@
 //! Recognises programs that failed because a file of the user's machine is not in the sandbox.
 
+use crate::engine::last_words::last_words;
 use crate::execution::Failure;
 
 /// Bytes of standard error that are searched: the end has the reason.
@@ -27,11 +28,8 @@ const OWN_FOLDERS: [&str; 9] = [
 
 /// Whether a failed program said at its end that it lacked a file.
 pub(super) fn lacked_file(failure: &Failure, stderr: &[u8]) -> bool {
-    if !matches!(failure.code.as_str(), "exit_code" | "exception") {
-        return false;
-    }
-    let tail = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(TAIL_BYTES)..]);
-    names_file(&failure.message) || names_file(&tail)
+    last_words(failure, stderr, TAIL_BYTES)
+        .is_some_and(|tail| names_file(&failure.message) || names_file(&tail))
 }
 
 fn names_file(text: &str) -> bool {

@@ -1,5 +1,6 @@
 //! Recognises programs that failed for want of a package, and names the package.
 
+use crate::engine::last_words::last_words;
 use crate::execution::Failure;
 use crate::skill::python_package;
 
@@ -13,10 +14,7 @@ const NOT_PACKAGED: [&str; 6] = ["_curses", "_sqlite3", "_ssl", "_tkinter", "cur
 
 /// The package that a failed program lacked, if it said so at the end.
 pub(super) fn missing_package(failure: &Failure, stderr: &[u8]) -> Option<String> {
-    if !matches!(failure.code.as_str(), "exit_code" | "exception") {
-        return None;
-    }
-    let tail = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(TAIL_BYTES)..]);
+    let tail = last_words(failure, stderr, TAIL_BYTES)?;
     package_of_python(&failure.message)
         .or_else(|| package_of_python(&tail))
         .or_else(|| node_package(&failure.message))

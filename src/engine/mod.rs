@@ -13,6 +13,7 @@ mod deps;
 mod executions;
 mod failure;
 mod keys;
+mod last_words;
 mod linked_files;
 mod maintenance;
 mod metrics;

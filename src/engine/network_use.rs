@@ -1,5 +1,6 @@
 //! Recognises programs that failed because a sandbox has no network.
 
+use crate::engine::last_words::last_words;
 use crate::execution::Failure;
 
 /// Bytes of standard error that are searched: the end has the reason.
@@ -24,10 +25,9 @@ const SIGNS: [&str; 12] = [
 
 /// Whether a failed program said at its end that it lacked a network.
 pub(super) fn lacked_network(failure: &Failure, stderr: &[u8]) -> bool {
-    if !matches!(failure.code.as_str(), "exit_code" | "exception") {
+    let Some(tail) = last_words(failure, stderr, TAIL_BYTES) else {
         return false;
-    }
-    let tail = String::from_utf8_lossy(&stderr[stderr.len().saturating_sub(TAIL_BYTES)..]);
+    };
     SIGNS
         .iter()
         .any(|sign| failure.message.contains(sign) || tail.contains(sign))

@@ -220,21 +220,15 @@ fn name_missing_package(failure: Failure, report: &Report, job: &Job) -> Failure
 pub(super) fn from_report(report: Report, job: &Job, shutting_down: bool) -> Outcome {
     let (status, error) = classify(&report, job, shutting_down);
     let error = error.map(|failure| {
-        if lacked_network(&failure, &report.logs.stderr) {
-            let message = format!(
-                "{}; programs have no network, see `skillbox help sandbox`",
-                failure.message
-            );
-            return Failure { message, ..failure };
-        }
-        if lacked_file(&failure, &report.logs.stderr) {
-            let message = format!(
-                "{}; programs see only the files of their request: send it with `--file PATH` (`files` of a request)",
-                failure.message
-            );
-            return Failure { message, ..failure };
-        }
-        name_missing_package(failure, &report, job)
+        let advice = if lacked_network(&failure, &report.logs.stderr) {
+            "programs have no network, see `skillbox help sandbox`"
+        } else if lacked_file(&failure, &report.logs.stderr) {
+            "programs see only the files of their request: send it with `--file PATH` (`files` of a request)"
+        } else {
+            return name_missing_package(failure, &report, job);
+        };
+        let message = format!("{}; {advice}", failure.message);
+        Failure { message, ..failure }
     });
     let exit_code = if let Completion::Exited(code) = report.end {
         Some(code)

@@ -87,8 +87,11 @@ pub(super) fn each<T>(name: &str, texts: &[String]) -> Result<Vec<T>, Error>
 where
     T: FromStr<Err: Display>,
 {
-    let parse = |(index, text): (usize, &String)| field(&format!("{name}[{index}]"), text);
-    texts.iter().enumerate().map(parse).collect()
+    let mut parsed = Vec::with_capacity(texts.len());
+    for (index, text) in texts.iter().enumerate() {
+        parsed.push(field(&format!("{name}[{index}]"), text)?);
+    }
+    Ok(parsed)
 }
 
 /// The default for an empty text.
